@@ -1,0 +1,1 @@
+"""The composition root: the command line, the local stack and the model world."""

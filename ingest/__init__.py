@@ -1,0 +1,1 @@
+"""The world, written down: watches of the API server become events on the stream."""

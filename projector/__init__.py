@@ -1,0 +1,1 @@
+"""Decisions, made visible: what was decided becomes writes that are safe to repeat."""

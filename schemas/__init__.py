@@ -1,0 +1,1 @@
+"""The vocabulary: every name, label, key, subject, event, decision and reason, spelled once."""

@@ -1,0 +1,141 @@
+"""What the binder decided, in the past tense: the entries of the log.
+
+New fields get defaults, tags are never reused, a changed meaning is a new tag. An unknown tag stops
+every reader (T6): a skipped decision would be another history.
+"""
+
+import msgspec
+
+from schemas.objects import NodeSelectorTerm, Toleration
+from schemas.reasons import Refusal, Release, Wait
+
+
+class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Anything the binder can say."""
+
+
+class VmiId(msgspec.Struct, frozen=True, order=True):
+    """A VMI by namespace, name and uid: the same name comes back with another uid."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class TemplateClaim(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One class entry of a VMI as a claim: `count` units of `class_name`, counted by `resource` (T24)."""
+
+    name: str
+    class_name: str
+    count: int
+    resource: str
+
+
+class Rejected(Decided, frozen=True, tag="rejected"):
+    """The input could not be read and changed nothing; `why` names the field, never a value (T6)."""
+
+    why: str
+
+
+class GpuEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One resolved class entry of an admission answer."""
+
+    class_name: str
+    count: int
+    resource: str
+
+
+class VmiAdmitted(Decided, frozen=True, tag="vmi-admitted"):
+    """A VMI create may pass: the webhook writes one gpus entry per unit and the policy mark (A1)."""
+
+    request: str
+    namespace: str
+    name: str
+    entries: tuple[GpuEntry, ...]
+    policy: str
+
+
+class PodAdmitted(Decided, frozen=True, tag="pod-admitted"):
+    """A launcher create may pass behind our gate, with the classes' tolerations (P2, P3).
+
+    `request` is stamped on the pod: a pod carrying it for this owner is the admitted one (T25).
+    """
+
+    request: str
+    vmi: VmiId
+    gate: bool
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class Refused(Decided, frozen=True, tag="refused"):
+    """An admission request was refused; `message` is the whole sentence the requester reads."""
+
+    request: str
+    namespace: str
+    name: str
+    reason: Refusal
+    message: str
+
+
+class SetOpened(Decided, frozen=True, tag="set-opened"):
+    """A VMI's set exists: its template claims are created, owned by the VMI (D3, N3)."""
+
+    vmi: VmiId
+    claims: tuple[TemplateClaim, ...]
+
+
+class SetPlaced(Decided, frozen=True, tag="set-placed"):
+    """The whole set is booked on one node; the pod is pinned there and our gate removed (D3, T21).
+
+    `terms` are the pod's required node affinity terms as seen; the pin is ANDed into each of them.
+    """
+
+    vmi: VmiId
+    node: str
+    pod: str
+    pod_uid: str
+    terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class SetWaits(Decided, frozen=True, tag="set-waits"):
+    """The set has no place: said once per change of reason (D5, C59)."""
+
+    vmi: VmiId
+    reason: Wait
+    message: str
+
+
+class SetReleased(Decided, frozen=True, tag="set-released"):
+    """The booking ended and its units are free; the claims stay with their VMI."""
+
+    vmi: VmiId
+    node: str
+    reason: Release
+
+
+class SetClosed(Decided, frozen=True, tag="set-closed"):
+    """VMI and launcher are gone: the set is forgotten, the API server collects the claims by owner."""
+
+    vmi: VmiId
+
+
+class ClaimDropped(Decided, frozen=True, tag="claim-dropped"):
+    """A template claim that nobody decided is deleted by uid (T14)."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+Decision = (
+    Rejected
+    | VmiAdmitted
+    | PodAdmitted
+    | Refused
+    | SetOpened
+    | SetPlaced
+    | SetWaits
+    | SetReleased
+    | SetClosed
+    | ClaimDropped
+)

@@ -1,0 +1,99 @@
+"""The messages of the DECISIONS stream: genesis, epoch, frame, void (T1, T2, T4, T6).
+
+An epoch is named by the DECISIONS sequence of its own record: unique and growing without agreement.
+Bodies are JSON with sorted keys, so that an auditor can read them without this program.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from schemas.decisions import Decision
+
+LOG_VERSION = 1
+"""Version of the log's own format: framing, chain, message envelopes."""
+
+
+class Genesis(msgspec.Struct, frozen=True, tag="genesis", omit_defaults=True):
+    """The first record of a generation: the log's identity and the cluster it belongs to (T4)."""
+
+    log_id: str
+    generation: int
+    cluster: str
+    program: str
+    version: int = LOG_VERSION
+
+
+class Epoch(msgspec.Struct, frozen=True, tag="epoch", omit_defaults=True):
+    """A new leader speaks: appended without an expected sequence (T2). `nonce` tells two holders apart.
+
+    `message_versions` are the EVENTS message versions that edges may publish in this epoch (T6).
+    `events_last` is the EVENTS tail the leader saw: it places only after progress beyond it (T11).
+    """
+
+    log_id: str
+    generation: int
+    holder: str
+    nonce: str
+    program: str
+    rules: int
+    events_last: int
+    message_versions: tuple[int, ...] = (1,)
+    version: int = LOG_VERSION
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that one input decided: `cause` is the input's EVENTS sequence."""
+
+    cause: int
+    decisions: tuple[Decision, ...]
+
+
+class Frame(msgspec.Struct, frozen=True, tag="frame", omit_defaults=True):
+    """Entries of a few waiting inputs in one message: all land or none.
+
+    covers_from..covers_to: the EVENTS sequences decided on, those that led to nothing included;
+    an empty heartbeat has covers_to = covers_from - 1 when no input came.
+    `events_digest`: hex digest over those messages. `previous`: hex chain hash before this message.
+    `settings`: hex digest of the settings folded at covers_to. `rules`: the rules version (T7).
+    """
+
+    log_id: str
+    generation: int
+    epoch: int
+    rules: int
+    program: str
+    settings: str
+    covers_from: int
+    covers_to: int
+    events_digest: str
+    previous: str
+    entries: tuple[Entry, ...] = ()
+    version: int = LOG_VERSION
+
+
+class Void(msgspec.Struct, frozen=True, tag="void", omit_defaults=True):
+    """An operator's skip of one EVENTS message that no fold may read (T6): who and why."""
+
+    log_id: str
+    generation: int
+    sequence: int
+    who: str
+    why: str
+    version: int = LOG_VERSION
+
+
+Record = Annotated[Genesis | Epoch | Frame | Void, "one DECISIONS message"]
+
+_encoder = msgspec.json.Encoder(order="sorted")
+_decoder: msgspec.json.Decoder[Genesis | Epoch | Frame | Void] = msgspec.json.Decoder(Genesis | Epoch | Frame | Void)
+
+
+def encode_record(record: Record) -> bytes:
+    """Return the record's stored body."""
+    return _encoder.encode(record)
+
+
+def decode_record(body: bytes) -> Record:
+    """Read a stored body. Raises `msgspec.ValidationError` on an unknown tag: stop, never skip (T6)."""
+    return _decoder.decode(body)

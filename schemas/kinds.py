@@ -1,0 +1,50 @@
+"""The Kubernetes kinds this program reads or writes: group, version, plural, scope."""
+
+import msgspec
+
+GROUP = "cozystack.io"
+VERSION = "v1alpha1"
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """One served resource; `path` builds the REST path of a collection or an object."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """Return `group/version`, or the bare version of the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the REST path: of all namespaces where `namespace` is empty."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        middle = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        tail = f"/{name}" if name else ""
+        sub = f"/{subresource}" if subresource else ""
+        return f"{root}{middle}/{self.plural}{tail}{sub}"
+
+
+NODE = Resource("", "v1", "nodes", "Node", namespaced=False)
+POD = Resource("", "v1", "pods", "Pod", namespaced=True)
+PV = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+PVC = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True)
+NAMESPACE = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+CONFIGMAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
+EVENT = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
+LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
+CRD = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+PRIORITY_CLASS = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+
+GPU_CLASS = Resource(GROUP, VERSION, "gpuclasses", "GPUClass", namespaced=False)
+GPU_CLAIM = Resource(GROUP, VERSION, "gpuclaims", "GPUClaim", namespaced=True)
+
+KUBEVIRT = Resource("kubevirt.io", "v1", "kubevirts", "KubeVirt", namespaced=True)
+VM = Resource("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", namespaced=True)
+VMI = Resource("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance", namespaced=True)

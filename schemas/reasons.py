@@ -1,0 +1,50 @@
+"""The closed list of reasons, as tenants and operators read them in conditions, events and answers."""
+
+from enum import StrEnum
+
+
+class Wait(StrEnum):
+    """Why a set has no node yet. Kept in the order of how near a set is to its place: later is nearer."""
+
+    PAUSED = "Paused"
+    NO_LAUNCHER = "NoLauncher"
+    CLASS_NOT_FOUND = "ClassNotFound"
+    FOREIGN_GATE = "ForeignGate"
+    REQUESTS_MISMATCH = "RequestsMismatch"
+    VOLUME_NOT_FOUND = "VolumeNotFound"
+    NO_SUCH_DEVICE = "NoNodeOffersClass"
+    NODE_NOT_READY = "NodeNotReady"
+    TAINT_NOT_TOLERATED = "TaintNotTolerated"
+    NODE_AFFINITY = "NodeAffinityMismatch"
+    VOLUME_ELSEWHERE = "VolumeOnOtherNode"
+    NO_ROOM = "NoRoom"
+    NO_ROOM_OTHER = "NoRoomForOtherResources"
+    WRITE_REFUSED = "WriteRefused"
+
+
+class Refusal(StrEnum):
+    """Why an admission request was refused."""
+
+    MALFORMED = "MalformedAnnotation"
+    CLASS_NOT_FOUND = "ClassNotFound"
+    CLASS_DELETED = "ClassBeingDeleted"
+    CLASS_CONFLICT = "ResourceNameConflict"
+    OWN_GPUS = "OwnGPUEntries"
+    RESOURCE_KEY = "ResourceKey"
+    NOT_KUBEVIRT = "NotCreatedByKubeVirt"
+    RESERVED_MARK = "ReservedMark"
+    UNSUPPORTED = "Unsupported"
+    OVER_MAXIMUM = "OverMaximumCount"
+    VGPU_MIX = "VGPUClassesMixed"
+    NO_ENTITLEMENT = "NoVGPUEntitlement"
+    NOT_PERMITTED = "NotPermittedByKubeVirt"
+    UNKNOWN_VMI = "UnknownVMI"
+
+
+class Release(StrEnum):
+    """Why a booking ended."""
+
+    LAUNCHER_ENDED = "LauncherEnded"
+    LAUNCHER_GONE = "LauncherGone"
+    VMI_GONE = "VMIGone"
+    PIN_REFUSED = "PinRefused"

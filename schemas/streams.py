@@ -1,0 +1,53 @@
+"""The stream topology: names, subjects and settings of EVENTS, DECISIONS and SNAPSHOTS.
+
+`adopt` creates them with the installer's credentials; `run` only checks them (T4, T8).
+"""
+
+import msgspec
+
+EVENTS = "GPUBINDER_EVENTS"
+DECISIONS = "GPUBINDER_DECISIONS"
+SNAPSHOTS = "GPUBINDER_SNAPSHOTS"
+
+# EVENTS subjects: the last token of `watch` is the kind's plural, of `request` the object asked about.
+EVENTS_WATCH = "gpubinder.events.watch"
+EVENTS_REQUEST = "gpubinder.events.request"
+EVENTS_OUTCOME = "gpubinder.events.outcome"
+EVENTS_TICK = "gpubinder.events.tick"
+EVENTS_CONTINUE = "gpubinder.events.continue"
+EVENTS_COMMAND = "gpubinder.events.command"
+
+DECISIONS_GENESIS = "gpubinder.decisions.genesis"
+DECISIONS_EPOCH = "gpubinder.decisions.epoch"
+DECISIONS_FRAME = "gpubinder.decisions.frame"
+DECISIONS_VOID = "gpubinder.decisions.void"
+
+SNAPSHOT_CHUNK = "gpubinder.snapshots.chunk"
+SNAPSHOT_MANIFEST = "gpubinder.snapshots.manifest"
+
+# Core NATS request/reply, off the streams: dry runs (T19).
+ASK_DRY_RUN = "gpubinder.ask.dryrun"
+
+MESSAGE_BYTES_MAX = 3_500_000
+"""Largest body of one message; the server's max_payload (4 MB) leaves room for headers (T5)."""
+
+
+class StreamSpec(msgspec.Struct, frozen=True):
+    """How one stream must stand. `duplicate_window_s` in seconds; `max_bytes` -1 means the store's limit."""
+
+    name: str
+    subjects: tuple[str, ...]
+    deny_delete: bool
+    deny_purge: bool
+    discard_new: bool
+    allow_atomic: bool
+    duplicate_window_s: int
+    max_msg_size: int
+    max_bytes: int = -1
+
+
+STREAMS = (
+    StreamSpec(EVENTS, ("gpubinder.events.>",), True, True, True, True, 3600, MESSAGE_BYTES_MAX),
+    StreamSpec(DECISIONS, ("gpubinder.decisions.>",), True, True, True, True, 120, MESSAGE_BYTES_MAX),
+    StreamSpec(SNAPSHOTS, ("gpubinder.snapshots.>",), False, False, False, True, 120, 1_000_000),
+)

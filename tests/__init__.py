@@ -1,0 +1,1 @@
+"""What must hold, told in the order a newcomer should read it."""

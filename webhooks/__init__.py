@@ -1,0 +1,1 @@
+"""The front desk: admission requests, answered once the decision is durable."""
