@@ -1,0 +1,208 @@
+"""What happened: the messages of the EVENTS stream, one input each (T1, T6, T11, T13, T23).
+
+A chunk of changes is one input: folded whole, then decided once. Versions: every message carries
+`version`; edges publish only the versions the current epoch announces (T6).
+"""
+
+import msgspec
+
+from schemas.decisions import VmiId
+from schemas.objects import AnyView, ClassView, Gone, KubeVirtView, Stamp
+
+MESSAGE_VERSION = 1
+CHANGES_PER_CHUNK_MAX = 200
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Anything that can happen."""
+
+
+class SessionOpened(Event, frozen=True, tag="session.opened"):
+    """Ingest starts to list a kind; the session's number is this message's own sequence (T11).
+
+    `rewound`: the list was below the last known version, the API server came back from a backup (T12).
+    """
+
+    kind: str
+    rewound: bool = False
+    version: int = MESSAGE_VERSION
+
+
+class Changes(Event, frozen=True, tag="changes"):
+    """A chunk of one kind's changes, or of its list while the session is not yet synced (T13)."""
+
+    kind: str
+    session: int
+    changes: tuple[AnyView | Gone, ...]
+    version: int = MESSAGE_VERSION
+
+
+class SessionSynced(Event, frozen=True, tag="session.synced"):
+    """The list is complete at `rv`: what it did not name, and is not newer, is gone."""
+
+    kind: str
+    session: int
+    rv: str
+    version: int = MESSAGE_VERSION
+
+
+class NotServed(Event, frozen=True, tag="session.not-served"):
+    """The kind is not served now: what is known of it stays as it was (D12)."""
+
+    kind: str
+    session: int
+    version: int = MESSAGE_VERSION
+
+
+class Progress(Event, frozen=True, tag="progress"):
+    """The watches named here have seen everything up to these versions: (kind, session, rv)."""
+
+    marks: tuple[tuple[str, int, str], ...]
+    version: int = MESSAGE_VERSION
+
+
+class VmiRequest(Event, frozen=True, tag="request.vmi"):
+    """Admission of a VMI create: a whitelisted view (T16) and the evidence read for it (T15).
+
+    `gpus`: the annotation. `own_gpus`, `host_devices`: device names of the VMI's own entries, ours
+    (by name prefix, on re-invocation) in `bound_gpus`. `resource_keys`: keys under domain.resources.
+    `classes`, `missing`: named classes as read from the API server; `kubevirt` likewise (A8).
+    """
+
+    request: str
+    namespace: str
+    name: str
+    user: str
+    gpus: str
+    own_gpus: tuple[str, ...] = ()
+    bound_gpus: tuple[str, ...] = ()
+    host_devices: tuple[str, ...] = ()
+    resource_keys: tuple[str, ...] = ()
+    classes: tuple[ClassView, ...] = ()
+    missing: tuple[str, ...] = ()
+    kubevirt: KubeVirtView | None = None
+    version: int = MESSAGE_VERSION
+
+
+class PodRequest(Event, frozen=True, tag="request.pod"):
+    """Admission of a launcher create: owner by reference, GPU annotation, requester (T17, T25).
+
+    `policy`: the reserved annotation KubeVirt copied from the VMI. `kubevirt_namespace`: where the
+    KubeVirt CR read for this request stands, '' if none was found.
+    """
+
+    request: str
+    namespace: str
+    vmi: VmiId
+    user: str
+    gpus: str
+    policy: str
+    kubevirt_namespace: str = ""
+    classes: tuple[ClassView, ...] = ()
+    missing: tuple[str, ...] = ()
+    temporary: bool = False
+    migration: bool = False
+    version: int = MESSAGE_VERSION
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one write: `code` 0 on success, else HTTP code, reason and field path (T16, T23).
+
+    `action`: claim, status, pin, event, drop. `stamp`: the decision that was written.
+    `settled`: the object already showed it, or can't show it any more (gone).
+    """
+
+    action: str
+    namespace: str
+    name: str
+    vmi_uid: str
+    stamp: Stamp
+    code: int = 0
+    reason: str = ""
+    field: str = ""
+
+
+class Outcomes(Event, frozen=True, tag="outcomes"):
+    """What became of some writes."""
+
+    outcomes: tuple[Outcome, ...]
+    version: int = MESSAGE_VERSION
+
+
+class Tick(Event, frozen=True, tag="tick"):
+    """Time passed: the server's stamp of this message says how much (T9)."""
+
+    version: int = MESSAGE_VERSION
+
+
+class Continue(Event, frozen=True, tag="continue"):
+    """Sets were left dirty by the bound of one input: go on (T5)."""
+
+    version: int = MESSAGE_VERSION
+
+
+AnyEvent = (
+    SessionOpened
+    | Changes
+    | SessionSynced
+    | NotServed
+    | Progress
+    | VmiRequest
+    | PodRequest
+    | Outcomes
+    | Tick
+    | Continue
+)
+
+_encoder = msgspec.json.Encoder(order="sorted")
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_tags = frozenset(
+    str(kind.__struct_config__.tag)
+    for kind in (
+        SessionOpened,
+        Changes,
+        SessionSynced,
+        NotServed,
+        Progress,
+        VmiRequest,
+        PodRequest,
+        Outcomes,
+        Tick,
+        Continue,
+    )
+)
+
+
+class _Envelope(msgspec.Struct):
+    type: str = ""
+    version: int = MESSAGE_VERSION
+
+
+class UnknownMessage(Exception):
+    """A message of a kind or version this program does not know: stop, or void it by hand (T6)."""
+
+    def __init__(self, kind: str, version: int) -> None:
+        super().__init__(f"unknown message kind {kind!r} version {version}")
+
+
+def encode_event(event: AnyEvent) -> bytes:
+    """Return the event's stored body."""
+    return _encoder.encode(event)
+
+
+def decode_event(body: bytes) -> AnyEvent:
+    """Read a stored body.
+
+    Raises `UnknownMessage` for a well-formed message of another version or kind,
+    `msgspec.MsgspecError` for a malformed one, which is answered with `Rejected` (T6).
+    """
+    try:
+        event = _decoder.decode(body)
+    except msgspec.ValidationError:
+        envelope = msgspec.json.decode(body, type=_Envelope)
+        if envelope.type and (envelope.type not in _tags or envelope.version > MESSAGE_VERSION):
+            raise UnknownMessage(envelope.type, envelope.version) from None
+        raise
+    if event.version > MESSAGE_VERSION:
+        raise UnknownMessage(str(event.__struct_config__.tag), event.version)
+    return event

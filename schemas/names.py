@@ -1,0 +1,66 @@
+"""Every label, annotation, finalizer, gate, quota key and settings name, defined once (N1).
+
+`deploy.generate` publishes this list as a page and as JSON for charts and API servers that must agree.
+"""
+
+from typing import Final
+
+DOMAIN: Final = "cozystack.io"
+
+# On a VM template; KubeVirt copies both to the VMI and to every launcher (N2).
+GPUS_ANNOTATION: Final = f"{DOMAIN}/gpus"
+REFERENCE_LABEL: Final = f"{DOMAIN}/gpu-reference"
+REFERENCE_VALUE: Final = "true"
+
+# Written by our webhooks alone, always overwriting.
+POLICY_ANNOTATION: Final = f"{DOMAIN}/gpu-start-policy"
+ADMISSION_ANNOTATION: Final = f"{DOMAIN}/gpu-admission"
+GPU_ENTRY_PREFIX: Final = "gpubinder-"
+
+GATE: Final = f"{DOMAIN}/gpu"
+CLAIM_FINALIZER: Final = f"{DOMAIN}/gpu-claim"
+CLASS_FINALIZER: Final = f"{DOMAIN}/gpu-class"
+
+# On claims: a template claim is marked; the mark names no VMI, names can exceed a label value (N3).
+TEMPLATE_LABEL: Final = f"{DOMAIN}/gpu-template-claim"
+CLASS_LABEL: Final = f"{DOMAIN}/gpu-class"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+FIELD_MANAGER: Final = "gpubinder"
+
+# On namespaces: the vGPU entitlement (A5).
+VGPU_LABEL: Final = f"{DOMAIN}/vgpu"
+
+# Licence copies.
+LICENCE_TOKEN_KEY: Final = "client_configuration_token.tok"
+LICENCE_CONF_KEY: Final = "gridd.conf"
+LICENCE_VOLUME_LABEL: Final = "GPULICENCE"
+
+# Budget keys.
+BUDGET_TOTAL: Final = "gpus.cozystack.io"
+BUDGET_CLASS_PREFIX: Final = "gpus.cozystack.io/"
+
+# Settings and identity.
+SETTINGS_CONFIGMAP: Final = "gpubinder-settings"
+ANCHOR_CONFIGMAP: Final = "gpubinder-anchor"
+LEASE_PREFIX: Final = "gpubinder-"
+SETTING_ENABLED: Final = "enabled"
+SETTING_POLICY: Final = "startPolicy"
+SETTING_PAUSED: Final = "paused"
+POLICY_WAIT: Final = "Wait"
+POLICY_REFUSE: Final = "Refuse"
+POLICY_SCHEDULE: Final = "Schedule"
+
+# KubeVirt's marks, as it writes them.
+KUBEVIRT_LABEL: Final = "kubevirt.io"
+LAUNCHER_VALUE: Final = "virt-launcher"
+CREATED_BY_LABEL: Final = "kubevirt.io/created-by"
+MIGRATION_LABEL: Final = "kubevirt.io/migrationJobUID"
+EPHEMERAL_ANNOTATION: Final = "kubevirt.io/ephemeral-provisioning"
+KUBEVIRT_CONTROLLER_ACCOUNT: Final = "kubevirt-controller"
+VMI_KIND: Final = "VirtualMachineInstance"
+VM_KIND: Final = "VirtualMachine"
+
+# Kubernetes' own.
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+NODE_NAME_FIELD: Final = "metadata.name"
+CLAIM_RECORD_PREFIX: Final = "gpuclaim-"
