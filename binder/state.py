@@ -1,0 +1,171 @@
+"""Every type of state: what the binder knows, as tables; nothing here acts.
+
+State = fold of EVENTS and DECISIONS. Tables travel in snapshots; `binder.index` holds what is
+derived from them. No table's order may matter to a decision: readers sort by named keys (T10).
+"""
+
+import msgspec
+
+from schemas.decisions import TemplateClaim, VmiId
+from schemas.objects import (
+    AnyView,
+    ClaimView,
+    ClassView,
+    KubeVirtView,
+    NamespaceView,
+    NodeSelectorTerm,
+    NodeView,
+    PodView,
+    PvcView,
+    PvView,
+    SettingsView,
+    Stamp,
+    VmiView,
+    VmView,
+)
+from schemas.reasons import Release, Wait
+
+STATE_SCHEMA = 1
+"""Version of the state's tables: part of every state digest and snapshot (T7)."""
+
+NEEDED_KINDS = (
+    "nodes",
+    "pods",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "namespaces",
+    "gpuclasses",
+    "gpuclaims",
+    "kubevirts",
+    "virtualmachines",
+    "virtualmachineinstances",
+    "configmaps",
+)
+"""Kinds that must be synced before anything is placed, by plural; the keys of `State.objects`."""
+
+
+class Session(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One kind's ingest session (T11). `progress`: EVENTS sequence of its newest sign of life; `rv` its version."""
+
+    number: int
+    synced: bool = False
+    served: bool = True
+    rv: str = ""
+    progress: int = 0
+
+
+class Admitted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Launcher creates answered for one VMI: the request uids stamped on its pods, newest last (T25)."""
+
+    requests: tuple[str, ...]
+    at_ns: int
+
+
+class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All claims one VMI names, and what was decided of them.
+
+    `stamp`: the newest decision; `confirmed`: the newest one whose writes are known to have landed.
+    `node`, `pod`, `pod_uid`, `terms`, `requests`: the booking, empty while there is none;
+    `pinned`: the pod was seen without our gate. `reason`, `message`: what the tenant was last told.
+    `witness`: a node that gives the reason. `fails`, `retry_ns`: refused writes and when to try again.
+    """
+
+    vmi: VmiId
+    stamp: Stamp
+    opened_ns: int
+    claims: tuple[TemplateClaim, ...] = ()
+    confirmed: Stamp = Stamp()
+    node: str = ""
+    pod: str = ""
+    pod_uid: str = ""
+    terms: tuple[NodeSelectorTerm, ...] = ()
+    requests: dict[str, int] = {}
+    temporary: bool = False
+    pinned: bool = False
+    released: Release | None = None
+    reason: Wait | None = None
+    message: str = ""
+    witness: str = ""
+    fails: int = 0
+    retry_ns: int = 0
+
+
+class State(msgspec.Struct, omit_defaults=True):
+    """Everything the binder knows.
+
+    `events_seq`: the last EVENTS message folded. `now_ns`: logical time, from 0 (T9); `stamp_ns`: the
+    last server stamp. `epoch`: DECISIONS sequence of the newest epoch record, `epoch_events` the EVENTS
+    tail it saw. `listing`: keys named so far by each kind's unfinished list.
+    `first_wait`: logical time since when a VM (namespace/name) waits. `drops`: undecided claims already
+    told to go, by uid. `dirty_*`: what the next pass must look at; node marks are `index.Touch` bits.
+    """
+
+    schema: int = STATE_SCHEMA
+    generation: int = 0
+    events_seq: int = 0
+    now_ns: int = 0
+    stamp_ns: int = 0
+    gap_ns: int = 0
+    epoch: int = 0
+    epoch_events: int = 0
+    sessions: dict[str, Session] = {}
+    objects: dict[str, dict[str, AnyView]] = {}
+    listing: dict[str, dict[str, bool]] = {}
+    sets: dict[str, GpuSet] = {}
+    admitted: dict[str, Admitted] = {}
+    first_wait: dict[str, int] = {}
+    drops: dict[str, bool] = {}
+    dirty_sets: dict[str, bool] = {}
+    dirty_nodes: dict[str, int] = {}
+    voided: dict[int, str] = {}
+
+    def node(self, name: str) -> NodeView | None:
+        """Return the node of that name."""
+        return self.objects["nodes"].get(name)  # type: ignore[return-value]  # the table holds its own kind
+
+    def pod(self, key: str) -> PodView | None:
+        """Return the pod `namespace/name`."""
+        return self.objects["pods"].get(key)  # type: ignore[return-value]  # the table holds its own kind
+
+    def pv(self, name: str) -> PvView | None:
+        """Return the persistent volume of that name."""
+        return self.objects["persistentvolumes"].get(name)  # type: ignore[return-value]  # its own kind
+
+    def pvc(self, key: str) -> PvcView | None:
+        """Return the persistent volume claim `namespace/name`."""
+        return self.objects["persistentvolumeclaims"].get(key)  # type: ignore[return-value]  # its own kind
+
+    def gpu_class(self, name: str) -> ClassView | None:
+        """Return the class of that name."""
+        return self.objects["gpuclasses"].get(name)  # type: ignore[return-value]  # its own kind
+
+    def claim(self, key: str) -> ClaimView | None:
+        """Return the observed claim `namespace/name`."""
+        return self.objects["gpuclaims"].get(key)  # type: ignore[return-value]  # its own kind
+
+    def vmi(self, key: str) -> VmiView | None:
+        """Return the VMI `namespace/name`."""
+        return self.objects["virtualmachineinstances"].get(key)  # type: ignore[return-value]  # its own kind
+
+    def vm(self, key: str) -> VmView | None:
+        """Return the VM `namespace/name`."""
+        return self.objects["virtualmachines"].get(key)  # type: ignore[return-value]  # its own kind
+
+    def namespace(self, name: str) -> NamespaceView | None:
+        """Return the namespace of that name."""
+        return self.objects["namespaces"].get(name)  # type: ignore[return-value]  # its own kind
+
+    def kubevirts(self) -> list[KubeVirtView]:
+        """Return the KubeVirt CRs by key."""
+        return [view for _, view in sorted(self.objects["kubevirts"].items())]  # type: ignore[misc]  # its own kind
+
+    def settings_view(self) -> SettingsView | None:
+        """Return the settings ConfigMap, of which ingest publishes one alone."""
+        for _, view in sorted(self.objects["configmaps"].items()):
+            return view  # type: ignore[return-value]  # its own kind
+        return None
+
+
+def empty_state() -> State:
+    """Return the state before the first event."""
+    return State(objects={kind: {} for kind in NEEDED_KINDS})
