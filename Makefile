@@ -43,7 +43,7 @@ check: $(READY) ## format, lint, types and import contracts; looks, never writes
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy .
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 format: $(READY) ## rewrite the sources as the formatter wants them
 	@$(BIN)/ruff format .

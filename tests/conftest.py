@@ -6,6 +6,8 @@ import pytest
 
 from tests.error_logs import ErrorLogs, listening
 
+pytest_plugins = ["pytester", "tests.servers"]
+
 
 @pytest.fixture(autouse=True)
 def error_logs() -> Iterator[ErrorLogs]:
