@@ -13,7 +13,7 @@ help: ## list these commands
 
 .venv: $(READY) ## make the environment that every other command uses
 
-$(READY): requirements-dev.lock pyproject.toml
+$(READY): requirements-dev.lock
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "make: '$(PYTHON)' is older than Python 3.11 or missing; install Python 3.11, or name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "==> making .venv with $(PYTHON) (about a minute, once)"
@@ -28,7 +28,9 @@ demo: $(READY) ## place the example VMs, show who waits and why, then replay the
 	@$(BIN)/gpubinder demo
 
 test: check ## everything: the checks, then every test, the real control plane included
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -m "not cluster and not soak" --numprocesses=2
+	@test -n "$$GPUBINDER_TEST_KUBECONFIG" || $(BIN)/python -m tests.cluster.build
+	@$(BIN)/python -m pytest -m "cluster and not soak"
 
 test-fast: $(READY) ## the tests that need no server: seconds
 	@$(BIN)/python -m pytest -m "not cluster and not nats and not soak" --numprocesses=2

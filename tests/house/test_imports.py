@@ -18,7 +18,7 @@ def _contracts() -> dict[str, dict[str, list[str]]]:
 
 
 def _lint_imports(root: Path) -> tuple[int, str]:
-    command = [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache"]
+    command: list[str | Path] = [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache"]
     path = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "200"}
     result = subprocess.run(command, cwd=root, env=path, capture_output=True, text=True, check=False)
     return result.returncode, result.stdout + result.stderr
