@@ -65,8 +65,10 @@ class VmiRequest(Event, frozen=True, tag="request.vmi"):
     """Admission of a VMI create: a whitelisted view (T16) and the evidence read for it (T15).
 
     `gpus`: the annotation. `own_gpus`, `host_devices`: device names of the VMI's own entries, ours
-    (by name prefix, on re-invocation) in `bound_gpus`. `resource_keys`: keys under domain.resources.
-    `classes`, `missing`: named classes as read from the API server; `kubevirt` likewise (A8).
+    (by name prefix, on re-invocation) in `bound_gpus`, as `binder.rules.admission.mark_of` spells them.
+    `resource_keys`: keys under domain.resources. `marks`: labels and annotations that KubeVirt alone may
+    put on launchers and would copy there. `classes`: named classes, and those whose resource the VMI names
+    elsewhere, as read from the API server; `missing`: named and not there; `kubevirt` likewise (A8).
     """
 
     request: str
@@ -78,6 +80,7 @@ class VmiRequest(Event, frozen=True, tag="request.vmi"):
     bound_gpus: tuple[str, ...] = ()
     host_devices: tuple[str, ...] = ()
     resource_keys: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
     classes: tuple[ClassView, ...] = ()
     missing: tuple[str, ...] = ()
     kubevirt: KubeVirtView | None = None
