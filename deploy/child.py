@@ -103,7 +103,7 @@ class Child:
                 env=None if self._env is None else dict(self._env),
                 # Ctrl-C on the terminal must reach us first, or the servers vanish under an orderly stop.
                 start_new_session=True,
-                preexec_fn=_die_with_parent if _LIBC else None,
+                preexec_fn=_die_with_parent if _LIBC else None,  # noqa: PLW1509 - it takes no lock and allocates nothing
             )
         self._paused = False
 

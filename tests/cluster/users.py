@@ -1,4 +1,8 @@
-"""Who speaks to the test cluster: four users, their tokens, their kubeconfigs and what they may do."""
+"""Who speaks to the test cluster: four users, their tokens, their kubeconfigs and what they may do.
+
+All but the administrator carry the names of service accounts, so that a cluster which knows no token
+file can issue their tokens too.
+"""
 
 import base64
 import secrets
@@ -35,7 +39,7 @@ GPUBINDER = User(
     role="cluster-admin",
 )
 # May do nothing until a test binds a role to it.
-TENANT = User("tenant", "tenant", ("tenants",))
+TENANT = User("tenant", "system:serviceaccount:tenants:tenant", (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:tenants"))
 USERS = (ADMIN, KUBEVIRT, GPUBINDER, TENANT)
 
 

@@ -1,0 +1,66 @@
+"""One control plane for all tests of a run; a namespace, a client and nodes of its own for each test."""
+
+import itertools
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+import deploy
+from tests.cluster.api import Api
+from tests.cluster.build import obtain
+from tests.cluster.controlplane import ControlPlane
+from tests.cluster.nodes import Nodes
+
+KUBEVIRT_KINDS = sorted((Path(deploy.__file__).parent / "world" / "crds").glob("*.yaml"))
+_NUMBERS = itertools.count(1)
+_USES_CLUSTER = {"control_plane", "cluster"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that uses a cluster, and keep those tests in one worker: a control plane takes 0.7 GB."""
+    for item in items:
+        if _USES_CLUSTER & set(getattr(item, "fixturenames", ())):
+            item.add_marker("cluster")
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """A control plane of our own, with KubeVirt's kinds: it reaches webhooks on loopback, its parts can be killed."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    # The first build takes minutes: its progress belongs onto the terminal, not into a captured buffer.
+    with capture.global_and_fixture_disabled() if capture else nullcontext():
+        programs = obtain()
+    with ControlPlane(programs) as running:
+        running.admin.install(KUBEVIRT_KINDS)
+        yield running
+
+
+@pytest_asyncio.fixture
+async def api(control_plane: ControlPlane) -> AsyncIterator[Api]:
+    """The test's own client, as administrator."""
+    async with Api(control_plane.kubeconfig()) as client:
+        yield client
+
+
+@pytest_asyncio.fixture
+async def namespace(api: Api) -> AsyncIterator[str]:
+    """A namespace of the test's own, in which pods can be created; it goes afterwards, with all it holds."""
+    name = f"test-{os.getpid()}-{next(_NUMBERS)}"
+    await api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    await api.until(f"/api/v1/namespaces/{name}/serviceaccounts/default", lambda account: account is not None)
+    yield name
+    await api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest_asyncio.fixture
+async def nodes(api: Api) -> AsyncIterator[Nodes]:
+    """Nodes that are gone after the test."""
+    added = Nodes(api)
+    yield added
+    await added.remove_all()
