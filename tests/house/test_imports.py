@@ -37,6 +37,7 @@ def test_the_contracts_are_kept() -> None:
         ("binder/planted.py", "import deploy", "One way"),
         ("ingest/planted.py", "import projector", "One way"),
         ("schemas/names.py", "import datetime", "The heart is pure"),
+        ("schemas/names.py", "import binder.journal", "The heart knows nothing of the shell"),
         ("schemas/names.py", "import yaml", "The vocabulary leans on msgspec alone"),
         ("ingest/planted.py", "import nats", "NATS has one door"),
         ("webhooks/planted.py", "from kubernetes_asyncio import config", "The Kubernetes client has one door"),
