@@ -1,0 +1,86 @@
+"""Admission: may this VMI start, may this launcher pass, and the sentence its owner reads if not.
+
+Answers come from the request and the evidence in it alone, so that the same input gets the same
+answer however often the API server asks (T17, C26), and nothing here looks at capacity (A11, C57).
+"""
+
+import msgspec
+
+from binder.rules.gpu_sets import Entries, Objection, class_missing, class_views, read_entries, resolved
+from binder.rules.objections import first_objection
+from schemas import names
+from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
+from schemas.events import PodRequest, VmiRequest
+from schemas.objects import Toleration
+from schemas.reasons import Refusal
+
+
+def answer_vmi(request: VmiRequest, policy: str) -> VmiAdmitted | Refused:
+    """Answer a VMI create (A1-A4, A6, A7). `policy`: the start policy in force, written onto the VMI.
+
+    Placing at admission (`Refuse`) books in a validating webhook, and here nothing is booked (T17): such a
+    VMI is marked `Wait`, which holds its launcher rather than let it pass unplaced. So is one under a
+    policy that nobody knows.
+    """
+    who = f"VMI {request.namespace}/{request.name}" if request.name else f"a new VMI in {request.namespace}"
+    entries = read_entries(request.gpus)
+    if isinstance(entries, Objection):
+        return _refused(request, request.name, who, entries)
+    said = first_objection(request, entries)
+    if said is not None:
+        return _refused(request, request.name, who, said)
+    mark = policy if policy == names.POLICY_SCHEDULE else names.POLICY_WAIT
+    return VmiAdmitted(request.request, request.namespace, request.name, resolved(request, entries), mark)
+
+
+def answer_pod(request: PodRequest) -> PodAdmitted | Refused:
+    """Answer a launcher create (P2, P3, T17): a gate under every policy but `Schedule`, and tolerations.
+
+    A temporary pod is gated like a launcher: it requests the GPUs, and binds the volumes where the set
+    will be. A migration target is not: KubeVirt deletes it after 15 minutes behind a gate, and it never
+    inherits the pin (T25). A class that is being deleted, or lost its resource name, still serves the
+    VMIs that were admitted with it, so only a missing one is refused: its tolerations are unknown.
+    """
+    vmi = request.vmi
+    who = f"launcher pod of VMI {vmi.namespace}/{vmi.name}" if vmi.name else f"launcher pod in {request.namespace}"
+    entries = read_entries(request.gpus)
+    if isinstance(entries, Objection):
+        return _refused(request, vmi.name, who, _stranger(request) or entries)
+    said = _stranger(request) or class_missing(request, entries)
+    if said is not None:
+        return _refused(request, vmi.name, who, said)
+    gate = request.policy != names.POLICY_SCHEDULE and not request.migration
+    return PodAdmitted(request.request, vmi, gate, _tolerations(request, entries))
+
+
+def in_full(toleration: Toleration) -> Toleration:
+    """Return the toleration with its default operator spelled out: two that mean the same are equal (C19)."""
+    return toleration if toleration.operator else msgspec.structs.replace(toleration, operator="Equal")
+
+
+def _refused(request: VmiRequest | PodRequest, name: str, who: str, said: Objection) -> Refused:
+    return Refused(request.request, request.namespace, name, said.reason, f"{who} {said.sentence}")
+
+
+def _stranger(request: PodRequest) -> Objection | None:
+    if not request.kubevirt_namespace:
+        return Objection(
+            Refusal.NOT_KUBEVIRT, "can't be told from others: no KubeVirt resource says where KubeVirt runs"
+        )
+    account = f"system:serviceaccount:{request.kubevirt_namespace}:{names.KUBEVIRT_CONTROLLER_ACCOUNT}"
+    if request.user != account:
+        return Objection(
+            Refusal.NOT_KUBEVIRT,
+            f"was not created by KubeVirt ({account}) and carries its labels: "
+            f"remove the label {names.REFERENCE_LABEL} from the pod, or start a virtual machine instead",
+        )
+    if not request.vmi.uid or not request.vmi.name:
+        return Objection(Refusal.UNKNOWN_VMI, f"has no controlling {names.VMI_KIND} among its owner references")
+    return None
+
+
+def _tolerations(request: PodRequest, entries: Entries) -> tuple[Toleration, ...]:
+    """P3: what each class of the set tolerates, each once, in the order of the entries."""
+    wanted = [in_full(toleration) for view in class_views(request, entries) for toleration in view.tolerations]
+    # Keys of a dict keep the order they came in.
+    return tuple(dict.fromkeys(wanted))
