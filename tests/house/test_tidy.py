@@ -23,6 +23,7 @@ OFFENCES = {
 
 INNOCENT = (
     ("binder/pins.py", f'"""How pins hold to {WORD}."""\n\n\ndef pin() -> None:\n    """Hold {WORD}."""\n'),
+    ("deploy/world/pods.py", f'"""Pods of the model world."""\n\nGROUP = "{WORD}"\n'),
     ("schemas/names.py", f'"""Every name, spelled once."""\n\nGROUP = "{WORD}"\n'),
     ("binder/pins.py", '"""How pins are held."""\n\ntry:\n    go()\nexcept KeyError:\n    pass\n'),
     (
