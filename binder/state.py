@@ -4,6 +4,8 @@ State = fold of EVENTS and DECISIONS. Tables travel in snapshots; `binder.index`
 derived from them. No table's order may matter to a decision: readers sort by named keys (T10).
 """
 
+from enum import IntFlag
+
 import msgspec
 
 from schemas.decisions import TemplateClaim, VmiId
@@ -44,11 +46,20 @@ NEEDED_KINDS = (
 """Kinds that must be synced before anything is placed, by plural; the keys of `State.objects`."""
 
 
+class Touch(IntFlag):
+    """How a node changed since the last pass: more room, less room, or anything else that is tested."""
+
+    GROWN = 1
+    SHRUNK = 2
+    STATIC = 4
+
+
 class Session(msgspec.Struct, frozen=True, omit_defaults=True):
     """One kind's ingest session (T11). `progress`: EVENTS sequence of its newest sign of life; `rv` its version."""
 
     number: int
     synced: bool = False
+    rewound: bool = False
     served: bool = True
     rv: str = ""
     progress: int = 0
@@ -67,7 +78,8 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True):
     `stamp`: the newest decision; `confirmed`: the newest one whose writes are known to have landed.
     `node`, `pod`, `pod_uid`, `terms`, `requests`: the booking, empty while there is none;
     `pinned`: the pod was seen without our gate. `reason`, `message`: what the tenant was last told.
-    `witness`: a node that gives the reason. `fails`, `retry_ns`: refused writes and when to try again.
+    `released`: why the last booking ended. `missing`: a claim of the set was deleted under it.
+    `refused`: why a write of the newest decision was refused; `fails`, `retry_ns`: how often, and when to try again.
     """
 
     vmi: VmiId
@@ -85,7 +97,8 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True):
     released: Release | None = None
     reason: Wait | None = None
     message: str = ""
-    witness: str = ""
+    missing: bool = False
+    refused: str = ""
     fails: int = 0
     retry_ns: int = 0
 
@@ -96,8 +109,8 @@ class State(msgspec.Struct, omit_defaults=True):
     `events_seq`: the last EVENTS message folded. `now_ns`: logical time, from 0 (T9); `stamp_ns`: the
     last server stamp. `epoch`: DECISIONS sequence of the newest epoch record, `epoch_events` the EVENTS
     tail it saw. `listing`: keys named so far by each kind's unfinished list.
-    `first_wait`: logical time since when a VM (namespace/name) waits. `drops`: undecided claims already
-    told to go, by uid. `dirty_*`: what the next pass must look at; node marks are `index.Touch` bits.
+    `first_wait`: logical time since when a VM (namespace/name) waits. `dirty_*`: what the next pass must
+    look at: sets by VMI uid, claims by key, nodes by name with `Touch` bits.
     """
 
     schema: int = STATE_SCHEMA
@@ -114,8 +127,8 @@ class State(msgspec.Struct, omit_defaults=True):
     sets: dict[str, GpuSet] = {}
     admitted: dict[str, Admitted] = {}
     first_wait: dict[str, int] = {}
-    drops: dict[str, bool] = {}
     dirty_sets: dict[str, bool] = {}
+    dirty_claims: dict[str, bool] = {}
     dirty_nodes: dict[str, int] = {}
     voided: dict[int, str] = {}
 

@@ -1,0 +1,145 @@
+"""The fold: how one event, one decision or one epoch changes the state. Total, and never decides.
+
+Events are what was observed (sessions, changes, outcomes, time); decisions are what was said. After
+a restart logged decisions are applied by the same functions, never decided again.
+"""
+
+import heapq
+
+from msgspec.structs import replace
+
+from binder import evolve_objects, evolve_sets
+from binder.book import Book
+from binder.state import NEEDED_KINDS, State
+from schemas import decisions as d
+from schemas import events as e
+from schemas.frames import Epoch
+from schemas.objects import Stamp, rv_after
+
+STEP_NS_MAX = 30 * 1_000_000_000
+"""Logical time grows by the server stamp's step, clamped to this; the rest is a recorded gap (T9)."""
+
+SETS_PER_INPUT_MAX = 64
+"""How many whole sets one input may decide; the rest stays dirty and goes on with `Continue` (T5)."""
+
+PLACING_KINDS = NEEDED_KINDS
+
+
+def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -> None:
+    """Fold one EVENTS message; `event` None stands for one that could not be read or was voided (T6)."""
+    state = book.state
+    state.events_seq = sequence
+    _advance(state, stamp_ns)
+    _wake(book)
+    match event:
+        case e.SessionOpened():
+            evolve_objects.open_session(book, sequence, event)
+        case e.Changes():
+            evolve_objects.change(book, sequence, event)
+        case e.SessionSynced():
+            evolve_objects.sync(book, sequence, event)
+        case e.NotServed():
+            _update_session(state, event.kind, event.session, served=False, synced=False)
+        case e.Progress():
+            for kind, session, rv in event.marks:
+                _progress(state, sequence, kind, session, rv)
+        case e.VmiRequest() | e.PodRequest():
+            # Evidence is ordinary observation; what is older than the fold's own changes nothing (T15).
+            for view in event.classes:
+                evolve_objects.observe(book, "gpuclasses", view)
+        case e.Outcomes():
+            for outcome in event.outcomes:
+                evolve_sets.hear(book, outcome)
+        case e.Tick() | e.Continue() | None:
+            pass
+
+
+def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
+    """Fold one decision made at `stamp`."""
+    match decision:
+        case d.SetOpened():
+            evolve_sets.opened(book, stamp, decision)
+        case d.SetPlaced():
+            evolve_sets.placed(book, stamp, decision)
+        case d.SetWaits():
+            evolve_sets.waits(book, stamp, decision)
+        case d.SetReleased():
+            evolve_sets.released(book, stamp, decision)
+        case d.SetClosed():
+            evolve_sets.closed(book, decision)
+        case d.PodAdmitted():
+            evolve_sets.admitted(book, decision)
+        case d.ClaimDropped() | d.VmiAdmitted() | d.Refused() | d.Rejected():
+            pass
+
+
+def evolve_epoch(book: Book, sequence: int, epoch: Epoch) -> None:
+    """Fold a new leader's record: it places only after progress beyond what it saw (T11)."""
+    book.state.generation = epoch.generation
+    book.state.epoch = sequence
+    book.state.epoch_events = epoch.events_last
+
+
+def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
+    """End one input: forget what the pass looked at, unless its bound or an unsynced kind stopped it."""
+    state = book.state
+    if not may_place(state) or bound_reached(decided):
+        return
+    state.dirty_sets.clear()
+    state.dirty_claims.clear()
+    state.dirty_nodes.clear()
+
+
+def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
+    """Say whether an input decided as many sets as one input may (T5)."""
+    vmis = {decision.vmi.uid for decision in decided if isinstance(decision, SET_DECISIONS)}
+    return len(vmis) >= SETS_PER_INPUT_MAX
+
+
+SET_DECISIONS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.SetClosed)
+
+
+def is_dirty(state: State) -> bool:
+    """Say whether a pass has something to look at."""
+    return bool(state.dirty_sets or state.dirty_nodes or state.dirty_claims)
+
+
+def may_place(state: State) -> bool:
+    """Say whether every needed kind is synced and has shown life since the newest epoch began (T11)."""
+    for kind in PLACING_KINDS:
+        session = state.sessions.get(kind)
+        if session is None or not session.synced or session.progress <= state.epoch_events:
+            return False
+    return True
+
+
+def _advance(state: State, stamp_ns: int) -> None:
+    if state.stamp_ns:
+        step = stamp_ns - state.stamp_ns
+        grown = min(max(step, 0), STEP_NS_MAX)
+        state.now_ns += grown
+        state.gap_ns += max(step - grown, 0) if step > 0 else 0
+    state.stamp_ns = stamp_ns
+
+
+def _wake(book: Book) -> None:
+    """Mark the sets whose deadline has passed; forget admissions whose VMI never came (T18)."""
+    while book.deadlines and book.deadlines[0][0] <= book.state.now_ns:
+        _, uid = heapq.heappop(book.deadlines)
+        gpu_set = book.state.sets.get(uid)
+        if gpu_set is not None and gpu_set.retry_ns:
+            book.state.dirty_sets[uid] = True
+        evolve_sets.forget_admission(book, uid)
+
+
+def _update_session(state: State, kind: str, number: int, **changes: object) -> None:
+    session = state.sessions.get(kind)
+    if session is not None and session.number == number:
+        state.sessions[kind] = replace(session, **changes)
+
+
+def _progress(state: State, sequence: int, kind: str, number: int, rv: str) -> None:
+    session = state.sessions.get(kind)
+    if session is not None and session.number == number:
+        newest = rv if rv_after(rv, session.rv) else session.rv
+        state.sessions[kind] = replace(session, progress=sequence, rv=newest)

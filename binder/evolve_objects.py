@@ -1,0 +1,162 @@
+"""The fold of watches: sessions, relists and changes, and what they make worth another look.
+
+Older sessions are ignored; a relist's end removes only what is absent and not newer than the list
+(T11); a rewound list is believed although its versions went back (T12).
+"""
+
+from msgspec.structs import replace
+
+from binder.book import Book
+from binder.evolve_sets import confirm_pin
+from binder.state import Session, Touch
+from schemas.events import Changes, SessionOpened, SessionSynced
+from schemas.objects import (
+    AnyView,
+    ClaimView,
+    ClassView,
+    Gone,
+    NodeView,
+    PodView,
+    PvcView,
+    VmiView,
+    rv_after,
+)
+
+
+def open_session(book: Book, sequence: int, event: SessionOpened) -> None:
+    """Begin to list a kind; what is known of it stays until the list is complete."""
+    state = book.state
+    if event.kind not in state.objects:
+        return
+    before = state.sessions.get(event.kind)
+    rv = before.rv if before is not None and not event.rewound else ""
+    progress = before.progress if before is not None else 0
+    state.sessions[event.kind] = Session(sequence, rewound=event.rewound, rv=rv, progress=progress)
+    state.listing[event.kind] = {}
+
+
+def change(book: Book, sequence: int, event: Changes) -> None:
+    """Fold a chunk of changes of the current session."""
+    session = book.state.sessions.get(event.kind)
+    if session is None or session.number != event.session:
+        return
+    book.state.sessions[event.kind] = replace(session, progress=sequence)
+    listing = book.state.listing.get(event.kind)
+    for view in event.changes:
+        if isinstance(view, Gone):
+            _gone(book, event.kind, view)
+            continue
+        if listing is not None:
+            listing[view.key] = True
+        observe(book, event.kind, view, believe=session.rewound and listing is not None)
+
+
+def sync(book: Book, sequence: int, event: SessionSynced) -> None:
+    """End a list: what it did not name, and is not newer than it, is gone."""
+    state = book.state
+    session = state.sessions.get(event.kind)
+    listing = state.listing.get(event.kind)
+    if session is None or session.number != event.session or listing is None:
+        return
+    absent = [key for key in state.objects[event.kind] if key not in listing]
+    for key in sorted(absent):
+        view = state.objects[event.kind][key]
+        if session.rewound or not rv_after(view.rv, event.rv):
+            remove(book, event.kind, key)
+    del state.listing[event.kind]
+    state.sessions[event.kind] = replace(session, synced=True, rv=event.rv, progress=sequence)
+
+
+def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> None:
+    """Take in one object, unless what is known of it is as new; `believe` takes it whatever its version."""
+    known = book.state.objects[kind].get(view.key)
+    if known is not None and not believe and not rv_after(view.rv, known.rv):
+        return
+    before = book.store(kind, view.key, view)
+    if before is not None and replace(before, rv=view.rv) == view:
+        return
+    if before is not None and before.uid != view.uid:
+        _forget(book, before)
+    _mark(book, kind, before, view)
+
+
+def remove(book: Book, kind: str, key: str) -> None:
+    """Take an object out: it is gone."""
+    before = book.store(kind, key, None)
+    if before is not None:
+        _forget(book, before)
+        _mark(book, kind, before, None)
+
+
+def _gone(book: Book, kind: str, view: Gone) -> None:
+    known = book.state.objects[kind].get(view.key)
+    if known is not None and not rv_after(known.rv, view.rv):
+        remove(book, kind, view.key)
+
+
+def _forget(book: Book, before: AnyView) -> None:
+    """Drop what was kept for an object whose uid is gone for good."""
+    if isinstance(before, VmiView):
+        book.state.admitted.pop(before.uid, None)
+        book.state.dirty_sets[before.uid] = True
+
+
+def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) -> None:
+    """Mark what must be looked at again because of this change."""
+    view = after if after is not None else before
+    match view:
+        case NodeView():
+            _mark_node(book, view)
+        case PodView():
+            if isinstance(after, PodView) and after.owner_uid:
+                confirm_pin(book, after)
+            for pod in (before, after):
+                if isinstance(pod, PodView) and pod.owner_uid:
+                    book.state.dirty_sets[pod.owner_uid] = True
+        case VmiView():
+            book.state.dirty_sets[view.uid] = True
+        case PvcView():
+            _mark_volume(book, view.key)
+        case ClaimView():
+            _mark_claim(book, before, after)
+        case ClassView():
+            _mark_class_users(book, view.name)
+        case _ if kind == "persistentvolumes":
+            for key in book.volume_pvcs.get(view.key if view else "", ()):
+                _mark_volume(book, key)
+        case _ if kind == "configmaps":
+            _mark_waiting(book)
+        case _:
+            pass
+
+
+def _mark_node(book: Book, after: NodeView) -> None:
+    book.touch(after.name, Touch.STATIC | Touch.GROWN | Touch.SHRUNK)
+
+
+def _mark_volume(book: Book, pvc_key: str) -> None:
+    for uid in book.pvc_vmis.get(pvc_key, ()):
+        book.state.dirty_sets[uid] = True
+
+
+def _mark_claim(book: Book, before: AnyView | None, after: AnyView | None) -> None:
+    if isinstance(after, ClaimView) and after.template:
+        book.state.dirty_claims[after.key] = True
+    if isinstance(before, ClaimView) and (after is None or after.uid != before.uid):
+        uid = book.claim_sets.get(before.key)
+        if uid is not None and after is None:
+            book.store_set(uid, replace(book.state.sets[uid], missing=True))
+            book.state.dirty_sets[uid] = True
+
+
+def _mark_class_users(book: Book, name: str) -> None:
+    """Look again at every set that waits and names the class: tolerations or existence changed."""
+    for uid, gpu_set in book.state.sets.items():
+        if not gpu_set.node and (not gpu_set.claims or any(claim.class_name == name for claim in gpu_set.claims)):
+            book.state.dirty_sets[uid] = True
+
+
+def _mark_waiting(book: Book) -> None:
+    for uid, gpu_set in book.state.sets.items():
+        if not gpu_set.node:
+            book.state.dirty_sets[uid] = True

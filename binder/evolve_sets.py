@@ -1,0 +1,128 @@
+"""The fold of sets: what each decision, each outcome and each seen pin does to one VMI's set."""
+
+import heapq
+
+from msgspec.structs import replace
+
+from binder.book import ADMITTED_KEPT_NS, Book
+from binder.state import Admitted, GpuSet
+from schemas import decisions as d
+from schemas.events import Outcome
+from schemas.names import GATE
+from schemas.objects import PodView, Stamp
+from schemas.reasons import Release
+
+ADMITTED_PER_VMI_MAX = 8
+RETRY_NS_FIRST = 2 * 1_000_000_000
+RETRY_NS_MAX = 300 * 1_000_000_000
+"""A refused write is tried again after 2 s, doubling to five minutes: never at stream speed (T23)."""
+
+
+def opened(book: Book, stamp: Stamp, decision: d.SetOpened) -> None:
+    """The set has its claims; said again for claims deleted under it, the booking stays."""
+    known = book.state.sets.get(decision.vmi.uid)
+    base = known if known is not None else GpuSet(decision.vmi, stamp, book.state.now_ns)
+    book.store_set(decision.vmi.uid, replace(base, stamp=stamp, claims=decision.claims, missing=False))
+
+
+def placed(book: Book, stamp: Stamp, decision: d.SetPlaced) -> None:
+    """The set is booked on a node for one pod."""
+    uid, vmi = decision.vmi.uid, decision.vmi
+    pod = book.state.pod(f"{vmi.namespace}/{decision.pod}")
+    book.state.first_wait.pop(f"{vmi.namespace}/{vmi.name}", None)
+    book.store_set(
+        uid,
+        replace(
+            book.state.sets[uid],
+            stamp=stamp,
+            node=decision.node,
+            pod=decision.pod,
+            pod_uid=decision.pod_uid,
+            terms=decision.terms,
+            requests=pod.requests if pod is not None else {},
+            temporary=pod.temporary if pod is not None else False,
+            pinned=False,
+            released=None,
+            reason=None,
+            message="",
+            refused="",
+            retry_ns=0,
+        ),
+    )
+
+
+def waits(book: Book, stamp: Stamp, decision: d.SetWaits) -> None:
+    """The set was told why it waits; the VM's first wait is kept over its VMIs."""
+    uid, vmi = decision.vmi.uid, decision.vmi
+    book.state.first_wait.setdefault(f"{vmi.namespace}/{vmi.name}", book.state.now_ns)
+    known = book.state.sets.get(uid)
+    base = known if known is not None else GpuSet(vmi, stamp, book.state.now_ns)
+    book.store_set(uid, replace(base, stamp=stamp, reason=decision.reason, message=decision.message))
+
+
+def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:
+    """The booking ended: its units are free. After a refused write the next try has to wait."""
+    uid = decision.vmi.uid
+    gpu_set = book.state.sets[uid]
+    fails, retry_ns = gpu_set.fails, 0
+    if decision.reason is Release.PIN_REFUSED:
+        fails += 1
+        retry_ns = book.state.now_ns + min(RETRY_NS_FIRST << (fails - 1), RETRY_NS_MAX)
+    book.store_set(
+        uid,
+        GpuSet(
+            gpu_set.vmi,
+            stamp,
+            gpu_set.opened_ns,
+            gpu_set.claims,
+            gpu_set.confirmed,
+            released=decision.reason,
+            missing=gpu_set.missing,
+            refused=gpu_set.refused,
+            fails=fails,
+            retry_ns=retry_ns,
+        ),
+    )
+
+
+def closed(book: Book, decision: d.SetClosed) -> None:
+    """The set is forgotten."""
+    book.store_set(decision.vmi.uid, None)
+
+
+def admitted(book: Book, decision: d.PodAdmitted) -> None:
+    """A launcher create was answered: its stamp marks the pod as the admitted one (T25)."""
+    uid = decision.vmi.uid
+    known = book.state.admitted.get(uid)
+    requests = (*(known.requests if known else ()), decision.request)[-ADMITTED_PER_VMI_MAX:]
+    book.state.admitted[uid] = Admitted(requests, book.state.now_ns)
+    heapq.heappush(book.deadlines, (book.state.now_ns + ADMITTED_KEPT_NS, uid))
+    book.state.dirty_sets[uid] = True
+
+
+def forget_admission(book: Book, uid: str) -> None:
+    """Drop an old admission whose VMI was never seen or is gone."""
+    known = book.state.admitted.get(uid)
+    if known is not None and uid not in book.vmi_keys and known.at_ns + ADMITTED_KEPT_NS <= book.state.now_ns:
+        del book.state.admitted[uid]
+
+
+def confirm_pin(book: Book, pod: PodView) -> None:
+    """A booked pod was seen without our gate: the pin has landed."""
+    gpu_set = book.state.sets.get(pod.owner_uid)
+    if gpu_set is not None and gpu_set.pod_uid == pod.uid and not gpu_set.pinned and GATE not in pod.gates:
+        book.store_set(pod.owner_uid, replace(gpu_set, pinned=True, fails=0, refused=""))
+
+
+def hear(book: Book, outcome: Outcome) -> None:
+    """What became of a write; of an older decision than the newest it says nothing (T23)."""
+    gpu_set = book.state.sets.get(outcome.vmi_uid)
+    if gpu_set is None or outcome.stamp != gpu_set.stamp:
+        return
+    if not outcome.code:
+        book.store_set(outcome.vmi_uid, replace(gpu_set, confirmed=outcome.stamp))
+        return
+    if gpu_set.node and not gpu_set.pinned:
+        why = f"{outcome.action} {outcome.code} {outcome.reason}" + (f" at {outcome.field}" if outcome.field else "")
+        book.store_set(outcome.vmi_uid, replace(gpu_set, refused=why))
+        book.state.dirty_sets[outcome.vmi_uid] = True

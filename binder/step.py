@@ -1,0 +1,60 @@
+"""One input, folded and decided: the only loop in which decisions are made, live and in a re-run alike."""
+
+import msgspec
+
+from binder.book import Book
+from binder.decide import decide
+from binder.evolve import evolve, evolve_decision, settle
+from schemas import decisions as d
+from schemas.events import AnyEvent, decode_event
+from schemas.objects import Stamp
+
+RULES_VERSION = 1
+"""Changes when a decision would (T7); not the package's version."""
+
+
+def read_input(book: Book, sequence: int, body: bytes) -> AnyEvent | d.Rejected | None:
+    """Read one EVENTS body: the event, None for a voided one, `Rejected` for a malformed one (T6).
+
+    Raises `schemas.events.UnknownMessage` for a kind or version that this program does not know.
+    """
+    if sequence in book.state.voided:
+        return None
+    try:
+        event = decode_event(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return d.Rejected(_without_values(str(error)))
+    kind = getattr(event, "kind", None)
+    if kind is not None and kind not in book.state.objects:
+        return d.Rejected("field kind names a kind that is not watched")
+    return event
+
+
+def step(book: Book, sequence: int, stamp_ns: int, body: bytes) -> tuple[d.Decision, ...]:
+    """Fold one input and decide it; returns what was decided, already folded."""
+    event = read_input(book, sequence, body)
+    if isinstance(event, d.Rejected):
+        evolve(book, sequence, stamp_ns, None)
+        return (event,)
+    evolve(book, sequence, stamp_ns, event)
+    decided: list[d.Decision] = []
+    for decision in decide(book, event):
+        evolve_decision(book, Stamp(book.state.generation, sequence, len(decided)), decision)
+        decided.append(decision)
+    result = tuple(decided)
+    settle(book, result)
+    return result
+
+
+def apply(book: Book, sequence: int, stamp_ns: int, body: bytes, logged: tuple[d.Decision, ...]) -> None:
+    """Fold one input and what the log says was decided on it: nothing is decided again."""
+    event = read_input(book, sequence, body)
+    evolve(book, sequence, stamp_ns, None if isinstance(event, d.Rejected) else event)
+    for place, decision in enumerate(logged):
+        evolve_decision(book, Stamp(book.state.generation, sequence, place), decision)
+    settle(book, logged)
+
+
+def _without_values(text: str) -> str:
+    """Keep the parser's complaint and path; it quotes no values, and never more than a line."""
+    return text.splitlines()[0][:300] if text else "unreadable"
