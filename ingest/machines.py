@@ -1,0 +1,168 @@
+"""KubeVirt's objects, from bytes to views: virtual machines, their instances, and what KubeVirt permits.
+
+Of VMs and VMIs only those matter that refer to GPUs; of their bodies only what the binder reads
+gets out: cloud-init data and the like stay behind (T16).
+"""
+
+import msgspec
+
+from ingest.metadata import Metadata, gone, head
+from schemas import names
+from schemas.objects import Gone, KubeVirtView, VmiView, VmView
+
+
+def refers(labels: dict[str, str] | None, annotations: dict[str, str] | None) -> bool:
+    """Say whether these marks refer to GPUs: the label as it must be, or entries without it."""
+    labelled = (labels or {}).get(names.REFERENCE_LABEL) == names.REFERENCE_VALUE
+    return labelled or names.GPUS_ANNOTATION in (annotations or {})
+
+
+class _TemplateMetadata(msgspec.Struct, frozen=True):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Template(msgspec.Struct, frozen=True):
+    metadata: _TemplateMetadata | None = None
+
+
+class _VmSpec(msgspec.Struct, frozen=True):
+    template: _Template | None = None
+
+
+class _Vm(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _VmSpec = _VmSpec()
+
+
+class _ClaimName(msgspec.Struct, frozen=True, rename="camel"):
+    claim_name: str = ""
+
+
+class _EphemeralVolume(msgspec.Struct, frozen=True, rename="camel"):
+    persistent_volume_claim: _ClaimName | None = None
+
+
+class _DataVolume(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Volume(msgspec.Struct, frozen=True, rename="camel"):
+    persistent_volume_claim: _ClaimName | None = None
+    data_volume: _DataVolume | None = None
+    ephemeral: _EphemeralVolume | None = None
+    memory_dump: _ClaimName | None = None
+
+    def claim(self) -> str:
+        """Return the PVC behind the volume, '' where there is none; a DataVolume's has its name."""
+        if self.data_volume:
+            return self.data_volume.name
+        source = self.ephemeral.persistent_volume_claim if self.ephemeral else None
+        source = source or self.persistent_volume_claim or self.memory_dump
+        return source.claim_name if source else ""
+
+
+class _VmiSpec(msgspec.Struct, frozen=True):
+    volumes: tuple[_Volume, ...] | None = None
+
+
+class _Present(msgspec.Struct, frozen=True):
+    """Something of which only its being there is read."""
+
+
+class _VolumeStatus(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    hotplug_volume: _Present | None = None
+    persistent_volume_claim_info: _ClaimName | None = None
+
+
+class _VmiStatus(msgspec.Struct, frozen=True, rename="camel"):
+    phase: str = ""
+    node_name: str = ""
+    active_pods: dict[str, str] | None = None
+    volume_status: tuple[_VolumeStatus, ...] | None = None
+
+
+class _Vmi(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _VmiSpec = _VmiSpec()
+    status: _VmiStatus | None = None
+
+
+class _Device(msgspec.Struct, frozen=True, rename="camel"):
+    resource_name: str = ""
+
+
+class _Permitted(msgspec.Struct, frozen=True, rename="camel"):
+    pci_host_devices: tuple[_Device, ...] | None = None
+    mediated_devices: tuple[_Device, ...] | None = None
+    usb: tuple[_Device, ...] | None = None
+
+
+class _Configuration(msgspec.Struct, frozen=True, rename="camel"):
+    permitted_host_devices: _Permitted | None = None
+
+
+class _KubeVirtSpec(msgspec.Struct, frozen=True):
+    configuration: _Configuration | None = None
+
+
+class _KubeVirt(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _KubeVirtSpec = _KubeVirtSpec()
+
+
+_vm = msgspec.json.Decoder(_Vm)
+_vmi = msgspec.json.Decoder(_Vmi)
+_kubevirt = msgspec.json.Decoder(_KubeVirt)
+
+
+def read_vm(raw: msgspec.Raw | bytes) -> VmView | Gone:
+    """Read a VM. Its own labels and annotations say nothing: KubeVirt copies the template's (N2)."""
+    vm = _vm.decode(raw)
+    marks = (vm.spec.template.metadata if vm.spec.template else None) or _TemplateMetadata()
+    if not refers(marks.labels, marks.annotations):
+        return gone(vm.metadata)
+    entries = (marks.annotations or {}).get(names.GPUS_ANNOTATION, "")
+    return VmView(**head(vm.metadata), gpus=entries, created=vm.metadata.created)
+
+
+def read_vmi(raw: msgspec.Raw | bytes) -> VmiView | Gone:
+    """Read a VMI: hot-plugged volumes count from the moment either spec or status names them."""
+    vmi = _vmi.decode(raw)
+    if not refers(vmi.metadata.labels, vmi.metadata.annotations):
+        return gone(vmi.metadata)
+    status = vmi.status or _VmiStatus()
+    owner = vmi.metadata.controller()
+    return VmiView(
+        **head(vmi.metadata),
+        gpus=vmi.metadata.annotation(names.GPUS_ANNOTATION),
+        policy=vmi.metadata.annotation(names.POLICY_ANNOTATION),
+        phase=status.phase,
+        node=status.node_name,
+        active_pods=status.active_pods or {},
+        volumes=_claims(vmi.spec.volumes or (), status.volume_status or ()),
+        owner_uid=owner.uid if owner else "",
+        created=vmi.metadata.created,
+    )
+
+
+def _claims(volumes: tuple[_Volume, ...], plugged: tuple[_VolumeStatus, ...]) -> tuple[str, ...]:
+    named = [volume.claim() for volume in volumes]
+    hot = [
+        status.persistent_volume_claim_info.claim_name
+        for status in plugged
+        if status.hotplug_volume is not None and status.persistent_volume_claim_info
+    ]
+    return tuple(dict.fromkeys(claim for claim in [*named, *hot] if claim))
+
+
+def read_kubevirt(raw: msgspec.Raw | bytes) -> KubeVirtView:
+    """Read the KubeVirt CR: the resource names it permits, sorted; an empty table permits none (A6)."""
+    found = _kubevirt.decode(raw)
+    table = found.spec.configuration.permitted_host_devices if found.spec.configuration else None
+    if table is None:
+        return KubeVirtView(**head(found.metadata))
+    devices = [*(table.pci_host_devices or ()), *(table.mediated_devices or ()), *(table.usb or ())]
+    resources = dict.fromkeys(device.resource_name for device in devices if device.resource_name)
+    return KubeVirtView(**head(found.metadata), permitted=tuple(sorted(resources)))

@@ -1,0 +1,127 @@
+"""Pods, from bytes to views: launchers with all that placing needs, other pods as the room they take."""
+
+import msgspec
+
+from ingest.classes import TolerationBody
+from ingest.metadata import Metadata, NodeSelector, OwnerReference, gone, head
+from ingest.requests import Container, Resources, effective_requests
+from schemas import kinds, names
+from schemas.objects import Gone, PodView
+
+TERMINAL = frozenset({"Succeeded", "Failed"})
+
+
+class _Gate(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _NodeAffinity(msgspec.Struct, frozen=True, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
+    required: NodeSelector | None = None
+
+
+class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
+    node_affinity: _NodeAffinity | None = None
+
+
+class _ClaimName(msgspec.Struct, frozen=True, rename="camel"):
+    claim_name: str
+
+
+class _Present(msgspec.Struct, frozen=True):
+    """Something of which only its being there is read."""
+
+
+class _Volume(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    persistent_volume_claim: _ClaimName | None = None
+    ephemeral: _Present | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+    resources: Resources | None = None
+    overhead: dict[str, str] | None = None
+    scheduling_gates: tuple[_Gate, ...] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: _Affinity | None = None
+    tolerations: tuple[TolerationBody, ...] | None = None
+    priority: int | None = None
+    volumes: tuple[_Volume, ...] | None = None
+
+
+class _Status(msgspec.Struct, frozen=True):
+    phase: str = ""
+    reason: str = ""
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+_pod = msgspec.json.Decoder(_Pod)
+
+
+def read_pod(raw: msgspec.Raw | bytes) -> PodView | Gone:
+    """Read a pod. One that is no launcher matters while it stands on a node, for the room it takes alone.
+
+    Raises `msgspec.DecodeError`, `MalformedObject`.
+    """
+    pod = _pod.decode(raw)
+    metadata, spec = pod.metadata, pod.spec
+    launcher = (
+        metadata.label(names.KUBEVIRT_LABEL) == names.LAUNCHER_VALUE
+        and metadata.label(names.REFERENCE_LABEL) == names.REFERENCE_VALUE
+    )
+    if not launcher and not spec.node_name:
+        return gone(metadata)
+    owner = _owning_vmi(metadata)
+    room = PodView(
+        **head(metadata),
+        node=spec.node_name,
+        ended=pod.status.phase in TERMINAL,
+        requests=effective_requests(spec.containers or (), spec.init_containers or (), spec.resources, spec.overhead),
+        owner_uid=owner.uid if owner else "",
+        owner_name=owner.name if owner else "",
+    )
+    return _launcher(room, pod) if launcher else room
+
+
+def _launcher(room: PodView, pod: _Pod) -> PodView:
+    metadata, spec = pod.metadata, pod.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    return msgspec.structs.replace(
+        room,
+        phase=pod.status.phase,
+        reason=pod.status.reason,
+        gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+        launcher=True,
+        admission=metadata.annotation(names.ADMISSION_ANNOTATION),
+        temporary=metadata.annotation(names.EPHEMERAL_ANNOTATION) == "true",
+        migration=names.MIGRATION_LABEL in (metadata.labels or {}),
+        node_selector=spec.node_selector or {},
+        terms=affinity.required.terms() if affinity and affinity.required else None,
+        tolerations=tuple(body.view() for body in spec.tolerations or ()),
+        priority=spec.priority or 0,
+        pvcs=_claims(metadata.name, spec.volumes or ()),
+        created=metadata.created,
+    )
+
+
+def _owning_vmi(metadata: Metadata) -> OwnerReference | None:
+    owner = metadata.controller()
+    if owner and owner.kind == names.VMI_KIND and owner.api_version.split("/")[0] == kinds.VMI.group:
+        return owner
+    return None
+
+
+def _claims(pod: str, volumes: tuple[_Volume, ...]) -> tuple[str, ...]:
+    """Return the pod's PVCs; that of a generic ephemeral volume is named after pod and volume."""
+    return tuple(
+        volume.persistent_volume_claim.claim_name if volume.persistent_volume_claim else f"{pod}-{volume.name}"
+        for volume in volumes
+        if volume.persistent_volume_claim or volume.ephemeral
+    )

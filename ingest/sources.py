@@ -1,0 +1,74 @@
+"""What is watched: each kind with the function that reads its objects, in one table."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from ingest import classes, machines, nodes, pods, settings, volumes
+from ingest.metadata import Identity, MalformedObject, read_gone, read_identity
+from schemas import kinds
+from schemas.kinds import Resource
+from schemas.objects import AnyView, Gone
+
+_V = TypeVar("_V")
+Read = Callable[[msgspec.Raw | bytes], AnyView | Gone]
+
+
+class Unreadable(Exception):
+    """An object that can't be read: which one (as far as that could be told), and what is wrong with it."""
+
+    def __init__(self, kind: str, identity: Identity, problem: str) -> None:
+        super().__init__(f"{kind} {identity.key or 'without a name'}: {problem}")
+        self.identity, self.problem = identity, problem
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One watched kind. `namespace` '' means all of them."""
+
+    resource: Resource
+    read: Read
+    namespace: str = ""
+
+    @property
+    def kind(self) -> str:
+        """How messages name the kind: its plural."""
+        return self.resource.plural
+
+    def view(self, raw: msgspec.Raw) -> AnyView | Gone:
+        """Read an object; `Gone` where it does not matter. Raises `Unreadable`."""
+        return self._guarded(self.read, raw)
+
+    def gone(self, raw: msgspec.Raw) -> Gone:
+        """Read a deleted object. Raises `Unreadable`."""
+        return self._guarded(read_gone, raw)
+
+    def _guarded(self, read: Callable[[msgspec.Raw | bytes], _V], raw: msgspec.Raw) -> _V:
+        try:
+            return read(raw)
+        except (msgspec.DecodeError, MalformedObject, UnicodeDecodeError, RecursionError) as error:
+            raise Unreadable(self.resource.kind, _identity(raw), str(error)) from None
+
+
+def _identity(raw: msgspec.Raw) -> Identity:
+    try:
+        return read_identity(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Identity()
+
+
+def watched(settings_namespace: str) -> tuple[Source, ...]:
+    """Return all that ingest watches."""
+    return (
+        Source(kinds.NODE, nodes.read_node),
+        Source(kinds.POD, pods.read_pod),
+        Source(kinds.PV, volumes.read_pv),
+        Source(kinds.PVC, volumes.read_pvc),
+        Source(kinds.NAMESPACE, nodes.read_namespace),
+        Source(kinds.GPU_CLASS, classes.read_class),
+        Source(kinds.GPU_CLAIM, classes.read_claim),
+        Source(kinds.VM, machines.read_vm),
+        Source(kinds.VMI, machines.read_vmi),
+        Source(kinds.KUBEVIRT, machines.read_kubevirt),
+        Source(kinds.CONFIGMAP, settings.read_settings, settings_namespace),
+    )
