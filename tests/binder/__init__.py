@@ -1,0 +1,1 @@
+"""The binder: what the heart decides, and that its shell keeps it."""
