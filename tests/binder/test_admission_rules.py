@@ -103,7 +103,8 @@ VMI_REFUSALS = {
         vmi(classes=a_class(L40S, conflict=True)),
         Refusal.CLASS_CONFLICT,
         (
-            f'VMI tenant-a/vm1 names the GPU class "l40s" in entry 0, whose resource name {CARD} belongs to an older class '
+            f'VMI tenant-a/vm1 names the GPU class "l40s" in entry 0, whose resource name {CARD} belongs to an '
+            "older class "
             "(ResourceNameConflict): choose that class, or ask the platform operator to give "
             '"l40s" a resource name of its own'
         ),
@@ -112,7 +113,8 @@ VMI_REFUSALS = {
         vmi(gpus='[{"className":"l40s"},{"className":"l40s-24c"}]', classes=a_class(L40S_24C, resource=CARD)),
         Refusal.CLASS_CONFLICT,
         (
-            f'VMI tenant-a/vm1 names the GPU class "l40s-24c" in entry 1, whose resource name {CARD} belongs to an older '
+            f'VMI tenant-a/vm1 names the GPU class "l40s-24c" in entry 1, whose resource name {CARD} belongs to '
+            "an older "
             'class ("l40s") (ResourceNameConflict): choose that class, or ask the platform operator to give '
             '"l40s-24c" a resource name of its own'
         ),
@@ -138,7 +140,8 @@ VMI_REFUSALS = {
         vmi(host_devices=("vendor.example/nic", VGPU)),
         Refusal.OWN_GPUS,
         (
-            f'VMI tenant-a/vm1 lists the host device {VGPU}, which is handed out as the GPU class "l40s-24c": remove it '
+            f'VMI tenant-a/vm1 lists the host device {VGPU}, which is handed out as the GPU class "l40s-24c": '
+            "remove it "
             "from spec.domain.devices.hostDevices and name the class in cozystack.io/gpus"
         ),
     ),
@@ -146,7 +149,8 @@ VMI_REFUSALS = {
         vmi(resource_keys=("cpu", "memory", CARD)),
         Refusal.RESOURCE_KEY,
         (
-            f'VMI tenant-a/vm1 requests {CARD} under spec.domain.resources, which is handed out as the GPU class "l40s": '
+            f"VMI tenant-a/vm1 requests {CARD} under spec.domain.resources, which is handed out as the GPU class "
+            '"l40s": '
             "remove the key; the entries of cozystack.io/gpus are what the launcher requests"
         ),
     ),
@@ -162,7 +166,8 @@ VMI_REFUSALS = {
         vmi(gpus='[{"className":"l40s-24c"},{"className":"l40s-48c"}]'),
         Refusal.VGPU_MIX,
         (
-            'VMI tenant-a/vm1 names the vGPU classes "l40s-24c" and "l40s-48c" together: one VM can have one vGPU class '
+            'VMI tenant-a/vm1 names the vGPU classes "l40s-24c" and "l40s-48c" together: one VM can have one '
+            "vGPU class "
             "only, keep one of them"
         ),
     ),
@@ -170,7 +175,8 @@ VMI_REFUSALS = {
         vmi(gpus='[{"className":"l40s-24c","count":3}]'),
         Refusal.OVER_MAXIMUM,
         (
-            'VMI tenant-a/vm1 asks for 3 units of the GPU class "l40s-24c" in entry 0, of which one VM can have 2 at most: '
+            'VMI tenant-a/vm1 asks for 3 units of the GPU class "l40s-24c" in entry 0, of which one VM can have '
+            "2 at most: "
             "lower count to 2"
         ),
     ),
@@ -178,7 +184,8 @@ VMI_REFUSALS = {
         vmi(gpus='[{"className":"l40s-48c","count":2}]'),
         Refusal.OVER_MAXIMUM,
         (
-            'VMI tenant-a/vm1 asks for 2 units of the GPU class "l40s-48c" in entry 0, of which one VM can have 1 at most: '
+            'VMI tenant-a/vm1 asks for 2 units of the GPU class "l40s-48c" in entry 0, of which one VM can have '
+            "1 at most: "
             "lower count to 1"
         ),
     ),
@@ -186,7 +193,8 @@ VMI_REFUSALS = {
         vmi(gpus='[{"className":"l40s","count":17}]'),
         Refusal.OVER_MAXIMUM,
         (
-            'VMI tenant-a/vm1 asks for 17 units of the GPU class "l40s" in entry 0, of which one VM can have 16 at most: '
+            'VMI tenant-a/vm1 asks for 17 units of the GPU class "l40s" in entry 0, of which one VM can have 16 '
+            "at most: "
             "lower count to 16"
         ),
     ),
@@ -284,7 +292,8 @@ POD_REFUSALS = {
         pod(user="system:serviceaccount:tenant-a:kubevirt-controller"),
         Refusal.NOT_KUBEVIRT,
         (
-            f"launcher pod of VMI tenant-a/vm1 was not created by KubeVirt ({KUBEVIRT}) and carries its labels: remove the "
+            f"launcher pod of VMI tenant-a/vm1 was not created by KubeVirt ({KUBEVIRT}) and carries its labels: "
+            "remove the "
             "label cozystack.io/gpu-reference from the pod, or start a virtual machine instead"
         ),
     ),
@@ -302,7 +311,8 @@ POD_REFUSALS = {
         pod(gpus="{}"),
         Refusal.MALFORMED,
         (
-            "launcher pod of VMI tenant-a/vm1 has a malformed annotation cozystack.io/gpus: the list must be a JSON list "
+            "launcher pod of VMI tenant-a/vm1 has a malformed annotation cozystack.io/gpus: the list must be a "
+            "JSON list "
             "with at least one entry"
         ),
     ),
@@ -310,7 +320,8 @@ POD_REFUSALS = {
         pod(classes=(L40S,), missing=("l40s-24c",)),
         Refusal.CLASS_NOT_FOUND,
         (
-            'launcher pod of VMI tenant-a/vm1 names the GPU class "l40s-24c" in entry 1, which does not exist: choose one '
+            'launcher pod of VMI tenant-a/vm1 names the GPU class "l40s-24c" in entry 1, which does not exist: '
+            "choose one "
             "that `kubectl get gpuclasses` lists"
         ),
     ),
