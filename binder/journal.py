@@ -1,13 +1,22 @@
-"""The journal as a protocol: two append-only streams of bytes, read in order.
+"""The journal as a protocol: append-only streams of bytes, read in order.
 
-Kept by the in-memory journal below and by JetStream (`binder.jetstream`); one contract test holds
-both to the same promises.
+Kept by the in-memory journal (`binder.memory_journal`) and by JetStream (`binder.jetstream`); one
+contract test holds both to the same promises, the stored headers included.
 """
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
 import msgspec
+
+from schemas.streams import MESSAGE_BYTES_MAX
+
+MESSAGE_ID = "Nats-Msg-Id"
+EXPECTED_STREAM = "Nats-Expected-Stream"
+EXPECTED_LAST = "Nats-Expected-Last-Sequence"
+
+RUN_MAX = 500
+"""The most messages that a reader is handed at once."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -47,11 +56,52 @@ class Unavailable(Exception):
 
 
 class Gap(Exception):
-    """A reader met a hole: sequence `got` where `wanted` was due. Data was lost or removed."""
+    """A reader met a hole: sequence `got` where `wanted` was due. Data was lost, removed or written anew."""
 
-    def __init__(self, stream: str, wanted: int, got: int) -> None:
-        super().__init__(f"stream {stream}: sequence {got} where {wanted} was due")
+    def __init__(self, stream: str, wanted: int, got: int, why: str = "") -> None:
+        super().__init__(f"stream {stream}: sequence {got} where {wanted} was due" + (f": {why}" if why else ""))
         self.stream, self.wanted, self.got = stream, wanted, got
+
+
+def outgoing_headers(
+    stream: str, message_id: str, expected_last: int | None, headers: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Return what an append sends, and so stores, as headers, in their order: the caller's come first.
+
+    Raises `ValueError` for a name or value that would not come back as it went out: the chain hashes
+    what is stored, and the server's clients trim values and fold line breaks.
+    """
+    outgoing = dict(headers or {})
+    outgoing[EXPECTED_STREAM] = stream
+    if message_id:
+        outgoing[MESSAGE_ID] = message_id
+    if expected_last is not None:
+        outgoing[EXPECTED_LAST] = str(expected_last)
+    for name, value in outgoing.items():
+        if not name.isascii() or not name or any(char.isspace() or char == ":" for char in name):
+            raise ValueError(f"header {name!r}: a name is ASCII without space or colon")
+        if value != value.strip() or "\r" in value or "\n" in value:
+            raise ValueError(f"header {name}: a value has no line break and no space at its ends")
+    return outgoing
+
+
+def header_bytes(headers: Mapping[str, str]) -> int:
+    """Return how many bytes these headers take on the wire, which the server counts as payload too."""
+    lines = sum(len(name.encode()) + len(value.encode()) + len(": \r\n") for name, value in headers.items())
+    return len("NATS/1.0\r\n") + lines + len("\r\n")
+
+
+def check_size(stream: str, subject: str, body: bytes, headers: Mapping[str, str], payload_max: int) -> None:
+    """Raise `ValueError` for a message no server may be shown (T5).
+
+    One that is over `payload_max` with its headers makes the server cut the connection for good.
+    """
+    whole = len(body) + header_bytes(headers)
+    if len(body) > MESSAGE_BYTES_MAX or whole > payload_max:
+        raise ValueError(
+            f"stream {stream}: a message on {subject} has a body of {len(body)} bytes, {whole} with its headers; "
+            f"at most {MESSAGE_BYTES_MAX} and {payload_max} fit: split what it carries"
+        )
 
 
 class Journal(Protocol):

@@ -1,0 +1,250 @@
+"""The one door to NATS: a connection that never gives up, questions and answers over it.
+
+What is done here differently from the client library's own ways was measured: answers are awaited on
+one inbox of ours and fail at once when the connection is lost; nothing is buffered while there is
+none. Errors and logs name servers without their credentials. The journal that uses this connection
+is `binder.stream_journal`.
+"""
+
+import asyncio
+import itertools
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from secrets import token_hex
+from urllib.parse import urlsplit
+
+import msgspec
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+
+from binder.journal import Unavailable, Unclear
+from binder.stream_api import Delivery, status_of
+
+CALL_SECONDS = 5.0
+CONNECT_SECONDS = 10.0
+_NO_RESPONDERS = 503
+
+_log = structlog.get_logger(__name__)
+
+
+class Access(msgspec.Struct, frozen=True):
+    """How to reach NATS (T4): server URLs, a credentials file, TLS files (CA, certificate, key)."""
+
+    urls: tuple[str, ...]
+    creds: Path | None = None
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+    def servers(self) -> str:
+        """Return the servers for a message to people: host and port, no user, password or token."""
+        parts = [urlsplit(url if "//" in url else f"nats://{url}") for url in self.urls]
+        return ", ".join(f"{part.hostname}:{part.port or 4222}" for part in parts)
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return the TLS context where any TLS file is given. Raises `OSError` for an unreadable one."""
+        if not (self.ca or self.cert):
+            return None
+        context = ssl.create_default_context(cafile=str(self.ca) if self.ca else None)
+        if self.cert:
+            context.load_cert_chain(self.cert, self.key)
+        return context
+
+
+class Connection:
+    """A connection to NATS: calls with answers, plain sends, subscriptions. Made by `connect`."""
+
+    def __init__(self, access: Access, fatal: Callable[[str], None]) -> None:
+        self._access = access
+        self._fatal = fatal
+        self._client = Client()
+        self._tls = access.tls()
+        self._closing = False
+        self._prefix = f"_INBOX.{token_hex(11)}"
+        self._tokens = itertools.count(1)
+        self._calls: dict[str, asyncio.Future[Delivery | Exception]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self, seconds: float) -> None:
+        """Connect; servers that cannot be reached yet are tried again for `seconds`. Raises `Unavailable`."""
+        try:
+            await asyncio.wait_for(self._connect(), seconds)
+            await self._client.subscribe(f"{self._prefix}.*", cb=self._on_answer)
+        except (NatsError, OSError, TimeoutError) as error:
+            self._closing = True
+            raise Unavailable(f"NATS at {self._access.servers()}: no connection ({type(error).__name__})") from None
+
+    async def _connect(self) -> None:
+        await self._client.connect(
+            servers=list(self._access.urls),
+            name="gpubinder",
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=0.2,  # type: ignore[arg-type] # seconds; the library's hint says int, it sleeps
+            connect_timeout=2,
+            allow_reconnect=True,
+            ping_interval=5,
+            max_outstanding_pings=2,
+            # A buffer would send timed-out appends after the connection is back.
+            pending_size=0,
+            user_credentials=str(self._access.creds) if self._access.creds else None,
+            tls=self._tls,
+            error_cb=self._on_error,
+            disconnected_cb=self._on_lost,
+            reconnected_cb=self._on_back,
+            closed_cb=self._on_closed,
+        )
+
+    @property
+    def payload_max(self) -> int:
+        """The largest body and headers together that the server takes."""
+        return self._client.max_payload
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection at this moment."""
+        return self._client.is_connected
+
+    async def call(
+        self, subject: str, body: bytes, *, headers: Mapping[str, str] | None = None, seconds: float = CALL_SECONDS
+    ) -> Delivery:
+        """Publish and await the answer.
+
+        Raises `Unclear` (no answer in time, or the connection was lost meanwhile) and `Unavailable`
+        (nobody listens, or there is no connection: nothing was sent).
+        """
+        loop = asyncio.get_running_loop()
+        token = str(next(self._tokens))
+        answer: asyncio.Future[Delivery | Exception] = loop.create_future()
+        self._calls[token] = answer
+        late = Unclear(f"{subject}: no answer within {seconds:g} s")
+        timer = loop.call_later(seconds, _settle, answer, late)
+        try:
+            await self.send(subject, body, reply=f"{self._prefix}.{token}", headers=headers)
+            result = await answer
+        finally:
+            timer.cancel()
+            del self._calls[token]
+        if isinstance(result, Exception):
+            raise result
+        if not result.data and status_of(result.headers)[0] == _NO_RESPONDERS:
+            raise Unavailable(f"{subject}: nobody answers there (no such stream, or it has no leader now)")
+        return result
+
+    async def send(
+        self, subject: str, body: bytes, *, reply: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Publish without an answer. Raises `Unavailable`: there is no connection, nothing was sent."""
+        try:
+            await self._client.publish(subject, body, reply=reply, headers=dict(headers) if headers else None)
+        except NatsError as error:
+            raise Unavailable(f"NATS at {self._access.servers()}: not sent ({type(error).__name__})") from None
+
+    async def listen(self, subject: str, handle: Callable[[Delivery], None]) -> Callable[[], Awaitable[None]]:
+        """Hear a subject through reconnects; the returned coroutine function ends it. Raises `Unavailable`."""
+
+        async def heard(message: Msg) -> None:
+            handle(message)
+
+        return await self._subscribe(subject, "", heard)
+
+    async def _subscribe(
+        self, subject: str, queue: str, heard: Callable[[Msg], Awaitable[None]]
+    ) -> Callable[[], Awaitable[None]]:
+        try:
+            held = await self._client.subscribe(
+                subject, queue=queue, cb=heard, pending_msgs_limit=0, pending_bytes_limit=0
+            )
+        except NatsError as error:
+            raise Unavailable(f"NATS at {self._access.servers()}: no subscription ({type(error).__name__})") from None
+
+        async def stop() -> None:
+            if not self._client.is_closed:
+                await held.unsubscribe()
+
+        return stop
+
+    def inbox(self) -> str:
+        """Return a subject that only we listen to."""
+        return f"_INBOX.{token_hex(11)}"
+
+    async def ask(self, subject: str, body: bytes, *, seconds: float) -> bytes:
+        """Ask whoever answers on a subject (T19). Raises `Unavailable` (nobody), `Unclear` (no answer in time)."""
+        return (await self.call(subject, body, seconds=seconds)).data
+
+    async def answer(
+        self, subject: str, queue: str, reply: Callable[[bytes], Awaitable[bytes]]
+    ) -> Callable[[], Awaitable[None]]:
+        """Answer questions on a subject, side by side; of one queue group one member gets each.
+
+        A `reply` that raises is logged and answers nothing. The returned coroutine function ends it.
+        """
+
+        async def respond(message: Msg) -> None:
+            try:
+                await self.send(message.reply, await reply(message.data))
+            except Unavailable:
+                _log.warning("answer not sent", subject=subject)
+            except Exception:  # noqa: BLE001 - whatever one question meets, the others want their answers
+                _log.exception("question not answered", subject=subject)
+
+        async def heard(message: Msg) -> None:
+            task = asyncio.create_task(respond(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        return await self._subscribe(subject, queue, heard)
+
+    async def close(self) -> None:
+        """Close for good; nothing is reported as fatal."""
+        self._closing = True
+        for task in tuple(self._tasks):
+            task.cancel()
+        await self._client.close()
+        self._fail_calls("the connection was closed")
+
+    async def _on_answer(self, message: Msg) -> None:
+        answer = self._calls.get(message.subject.rpartition(".")[2])
+        if answer is not None:
+            _settle(answer, message)
+
+    def _fail_calls(self, why: str) -> None:
+        for answer in self._calls.values():
+            _settle(answer, Unclear(f"NATS at {self._access.servers()}: {why}"))
+
+    async def _on_error(self, error: Exception) -> None:
+        # Only its kind: a server's sentence may repeat what we sent it.
+        _log.warning("nats trouble", kind=type(error).__name__, denied="Permissions Violation" in str(error))
+
+    async def _on_lost(self) -> None:
+        self._fail_calls("the connection was lost")
+        if not self._closing:
+            _log.warning("nats connection lost", servers=self._access.servers())
+            if self._tls is not None and self._access.cert:
+                # A renewed certificate serves the next handshake.
+                self._tls.load_cert_chain(self._access.cert, self._access.key)
+
+    async def _on_back(self) -> None:
+        _log.info("nats connection back", servers=self._access.servers())
+
+    async def _on_closed(self) -> None:
+        self._fail_calls("the connection was closed")
+        if not self._closing:
+            self._fatal(f"NATS at {self._access.servers()} closed the connection for good")
+
+
+def _settle(answer: "asyncio.Future[Delivery | Exception]", result: Delivery | Exception) -> None:
+    if not answer.done():
+        answer.set_result(result)
+
+
+async def connect(access: Access, fatal: Callable[[str], None], *, seconds: float = CONNECT_SECONDS) -> Connection:
+    """Connect to NATS. `fatal` is called with a reason when the connection is closed for good.
+
+    Raises `Unavailable` when no server answers within `seconds`, `OSError` for an unreadable TLS file.
+    """
+    connection = Connection(access, fatal)
+    await connection.open(seconds)
+    return connection

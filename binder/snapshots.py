@@ -1,0 +1,138 @@
+"""Snapshots of the folded state: chunks and a manifest in one atomic batch, so none is ever torn.
+
+A snapshot is a cache: whatever does not match is passed over, and a replay from the log's start
+takes its place. Its manifest carries the log's tip, which a reader proves before it goes on from there.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from binder.journal import Gap, Journal, Message
+from binder.tip import Tip
+from schemas.streams import SNAPSHOT_CHUNK, SNAPSHOT_MANIFEST, SNAPSHOTS
+
+CHUNK_BYTES = 512 * 1024
+KEPT = 3
+"""How many snapshots stay; older ones are removed when a new one was put."""
+
+
+class SnapshotStore(Journal, Protocol):
+    """A journal that also stores batches, all or none."""
+
+    async def append_batch(self, stream: str, parts: Sequence[tuple[str, bytes]]) -> int:
+        """Store the parts next to each other, or none; return the last one's sequence."""
+        ...
+
+    async def last(self, stream: str, subject: str) -> Message | None:
+        """Return the newest message on a subject."""
+        ...
+
+    async def purge_below(self, stream: str, sequence: int) -> None:
+        """Remove the messages before a sequence."""
+        ...
+
+
+class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The last message of a snapshot. `chunks` messages stand right before it.
+
+    `tip` is the log that the state was folded from, `state` the schema version of the folded state
+    and `rules` the rules version: another one is no use (T7). `about` is the state's own, in JSON.
+    """
+
+    tip: Tip
+    state: int
+    rules: int
+    program: str
+    chunks: int
+    size: int
+    sha256: str
+    about: Mapping[str, str] = {}
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A whole snapshot: what the manifest says, and the state's bytes."""
+
+    manifest: Manifest
+    body: bytes
+
+
+async def put_snapshot(
+    store: SnapshotStore,
+    body: bytes,
+    *,
+    tip: Tip,
+    state: int,
+    rules: int,
+    program: str,
+    about: Mapping[str, str] | None = None,
+) -> int:
+    """Store a snapshot and return its manifest's sequence; older ones than the last few are removed.
+
+    Raises as `Journal.append` does; nothing is stored then, or all of it (`Unclear`).
+    """
+    pieces = [body[at : at + CHUNK_BYTES] for at in range(0, len(body), CHUNK_BYTES)]
+    manifest = Manifest(
+        tip=tip,
+        state=state,
+        rules=rules,
+        program=program,
+        chunks=len(pieces),
+        size=len(body),
+        sha256=hashlib.sha256(body).hexdigest(),
+        about=about or {},
+    )
+    parts = [(SNAPSHOT_CHUNK, piece) for piece in pieces]
+    sequence = await store.append_batch(SNAPSHOTS, [*parts, (SNAPSHOT_MANIFEST, msgspec.json.encode(manifest))])
+    await _prune(store, sequence)
+    return sequence
+
+
+async def newest_snapshot(store: SnapshotStore, *, state: int, rules: int) -> Snapshot | None:
+    """Return the newest whole snapshot of this state schema and these rules, None where there is none."""
+    message = await store.last(SNAPSHOTS, SNAPSHOT_MANIFEST)
+    for _ in range(KEPT + 1):
+        manifest = _manifest(message)
+        if message is None or manifest is None:
+            return None
+        if (manifest.state, manifest.rules) == (state, rules):
+            body = await _body(store, message.sequence, manifest)
+            if body is not None:
+                return Snapshot(manifest, body)
+        message = await store.get(SNAPSHOTS, message.sequence - manifest.chunks - 1)
+    return None
+
+
+def _manifest(message: Message | None) -> Manifest | None:
+    if message is None or message.subject != SNAPSHOT_MANIFEST:
+        return None
+    try:
+        return msgspec.json.decode(message.body, type=Manifest)
+    except msgspec.DecodeError:
+        return None
+
+
+async def _body(store: SnapshotStore, sequence: int, manifest: Manifest) -> bytes | None:
+    pieces: list[bytes] = []
+    if manifest.chunks:
+        try:
+            async for run in store.read(SNAPSHOTS, sequence - manifest.chunks, until=sequence - 1):
+                pieces += [message.body for message in run if message.subject == SNAPSHOT_CHUNK]
+        except Gap:
+            return None
+    body = b"".join(pieces)
+    return body if hashlib.sha256(body).hexdigest() == manifest.sha256 else None
+
+
+async def _prune(store: SnapshotStore, sequence: int) -> None:
+    """Remove what stands before the oldest snapshot that is kept."""
+    first = sequence
+    for _ in range(KEPT):
+        manifest = _manifest(await store.get(SNAPSHOTS, sequence))
+        if manifest is None:
+            break
+        first = sequence - manifest.chunks
+        sequence = first - 1
+    await store.purge_below(SNAPSHOTS, first)

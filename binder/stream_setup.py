@@ -1,0 +1,137 @@
+"""The streams as they must stand: made by the installer, checked by everyone else (T4, T8).
+
+A log in a stream that may be trimmed, that expires or that another stream feeds is no log: each such
+setting is compared, and what differs is said with its remedy.
+"""
+
+import http.client
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from binder.journal import Unavailable
+from binder.stream_journal import JetStreamJournal
+from schemas.streams import MESSAGE_BYTES_MAX, STREAMS, StreamSpec
+
+_HEADROOM = 100_000
+_MONITOR_SECONDS = 5.0
+
+
+class StreamsDiffer(Exception):
+    """The streams or the server are not as they must be; one finding a line, each with its remedy."""
+
+    def __init__(self, findings: Sequence[str]) -> None:
+        super().__init__("\n".join(findings))
+        self.findings = tuple(findings)
+
+
+def wanted_config(spec: StreamSpec) -> dict[str, Any]:
+    """Return the settings that matter of one stream, as JetStream spells them (durations in nanoseconds)."""
+    return {
+        "name": spec.name,
+        "subjects": list(spec.subjects),
+        "storage": "file",
+        "retention": "limits",
+        "discard": "new" if spec.discard_new else "old",
+        "deny_delete": spec.deny_delete,
+        "deny_purge": spec.deny_purge,
+        "allow_direct": True,
+        "allow_atomic": spec.allow_atomic,
+        "allow_rollup_hdrs": False,
+        "allow_msg_ttl": False,
+        "allow_msg_schedules": False,
+        "allow_msg_counter": False,
+        "duplicate_window": spec.duplicate_window_s * 1_000_000_000,
+        "max_msg_size": spec.max_msg_size,
+        "max_bytes": spec.max_bytes,
+        "max_msgs": -1,
+        "max_msgs_per_subject": -1,
+        "max_age": 0,
+        "no_ack": False,
+        "sealed": False,
+        "mirror": None,
+        "sources": None,
+        "subject_transform": None,
+        "republish": None,
+    }
+
+
+def differences(spec: StreamSpec, stands: Mapping[str, Any], replicas: int) -> list[str]:
+    """Return what is wrong with a stream, one sentence a setting; `replicas` is the least it must have."""
+    found = []
+    for setting, want in wanted_config(spec).items():
+        # The server leaves out what is off; where no limit of bytes is asked for, the operator may set one.
+        has = stands.get(setting, False if isinstance(want, bool) else None)
+        if has != want and not (setting == "max_bytes" and spec.max_bytes < 0):
+            found.append(f"stream {spec.name}: {setting} is {has!r}, must be {want!r}: `gpubinder adopt` sets it")
+    if stands.get("num_replicas", 1) < replicas:
+        found.append(
+            f"stream {spec.name}: num_replicas is {stands.get('num_replicas', 1)}, must be {replicas} or more: "
+            f"`nats stream edit {spec.name} --replicas {replicas}`"
+        )
+    return found
+
+
+async def create_streams(journal: JetStreamJournal, *, replicas: int, streams: Sequence[StreamSpec] = STREAMS) -> None:
+    """Create the streams, or bring existing ones to their settings; needs the installer's credentials.
+
+    What stands in an existing stream stays. Raises `StreamsDiffer` where the server did not take a
+    setting, and what `binder.stream_api.refusal` makes of a refusal.
+    """
+    for spec in streams:
+        config = {key: value for key, value in wanted_config(spec).items() if value is not None}
+        config["num_replicas"] = replicas
+        try:
+            described = await journal.manage(f"STREAM.INFO.{spec.name}", {}, spec.name)
+        except LookupError:
+            await journal.manage(f"STREAM.CREATE.{spec.name}", config, spec.name)
+            continue
+        if differences(spec, described.config, replicas):
+            kept = {"max_bytes": described.config["max_bytes"]} if spec.max_bytes < 0 else {}
+            await journal.manage(f"STREAM.UPDATE.{spec.name}", {**described.config, **config, **kept}, spec.name)
+    await check_streams(journal, replicas=replicas, streams=streams)
+
+
+async def check_streams(
+    journal: JetStreamJournal, *, replicas: int = 1, streams: Sequence[StreamSpec] = STREAMS
+) -> None:
+    """Raise `StreamsDiffer` unless every stream stands as `schemas.streams` says. Changes nothing."""
+    found = []
+    for spec in streams:
+        try:
+            described = await journal.manage(f"STREAM.INFO.{spec.name}", {}, spec.name)
+        except LookupError:
+            found.append(
+                f"stream {spec.name} does not exist: `gpubinder adopt` creates it; "
+                f"if it did before, look at the NATS URL and account first"
+            )
+            continue
+        found += differences(spec, described.config, replicas)
+    if journal.payload_max < MESSAGE_BYTES_MAX + _HEADROOM:
+        found.append(f"nats-server: max_payload is {journal.payload_max} bytes: set `max_payload: 4MB`")
+    if found:
+        raise StreamsDiffer(found)
+
+
+def check_sync(monitor_url: str) -> None:
+    """Raise `StreamsDiffer` unless the server behind this monitoring URL fsyncs every write.
+
+    Clients cannot ask for it, so it is checked where a monitoring URL is given (http://host:8222).
+    Blocks: call it in a thread. Raises `Unavailable` when nobody answers there.
+    """
+    parts = urlsplit(monitor_url)
+    make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = make(parts.hostname or "", parts.port or 8222, timeout=_MONITOR_SECONDS)
+    where = f"{parts.hostname}:{parts.port or 8222}/varz"
+    try:
+        connection.request("GET", "/varz")
+        page = json.loads(connection.getresponse().read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Unavailable(f"nats-server: no answer from {where} ({type(error).__name__})") from None
+    finally:
+        connection.close()
+    if not page.get("jetstream", {}).get("config", {}).get("sync_always"):
+        raise StreamsDiffer(
+            [f"nats-server {where}: acknowledges before fsync: set `jetstream {{ sync_interval: always }}`"]
+        )
