@@ -11,10 +11,13 @@ import os
 import shutil
 import sys
 import tempfile
+from http import HTTPStatus
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from typing_extensions import override
 
 from deploy.child import Child, ChildFailed, fetch, free_ports
 
@@ -69,6 +72,7 @@ class NatsServer:
         config = directory / "nats.conf"
         self.child = Child(f"nats-server {name}", [find_nats_server(), "-c", config], directory / "nats.log")
         self._config = config
+        self._store = directory / "data"
 
     @property
     def url(self) -> str:
@@ -83,7 +87,7 @@ class NatsServer:
             f"http: 127.0.0.1:{self.monitor_port}",
             f"max_payload: {MAX_PAYLOAD}",
             # Without `always` an acknowledged message can be lost with the machine (two minutes' worth).
-            f"jetstream {{ store_dir: {json.dumps(str(self.directory / 'data'))}, sync_interval: always }}",
+            f"jetstream {{ store_dir: {json.dumps(str(self._store))}, sync_interval: always }}",
         ]
         if self._routes:
             others = ", ".join(f"nats://127.0.0.1:{port}" for port in self._routes)
@@ -107,11 +111,16 @@ class NatsServer:
         await asyncio.to_thread(self._await_health)
 
     def _await_health(self) -> None:
-        self.child.await_answer(
-            lambda: fetch(self.monitor_port, "/healthz")[0] == 200, what="healthy", seconds=_START_SECONDS
-        )
+        self.child.await_answer(self._healthy, what="healthy", seconds=_START_SECONDS)
         if not self.read("/varz")["jetstream"]["config"].get("sync_always"):
             raise self.child.failure("does not fsync every write (varz: jetstream.config.sync_always is not set)")
+
+    def _healthy(self) -> bool:
+        if fetch(self.monitor_port, "/healthz")[0] != HTTPStatus.OK:
+            return False
+        # Where another server took our port first, it answers while our own is still about to fail.
+        store = self.read("/varz")["jetstream"]["config"]["store_dir"]
+        return Path(store).is_relative_to(self._store)
 
     def read(self, path: str) -> dict[str, Any]:
         """`page`, blocking."""
@@ -144,114 +153,105 @@ class NatsServer:
         await self.start()
 
 
-class _Directory:
-    """A given directory, kept; or one of our own, removed at the end."""
-
-    def __init__(self, given: Path | None) -> None:
-        self._own = None if given else tempfile.TemporaryDirectory(prefix="gpubinder-nats-")
-        self.path = given or Path(self._own.name if self._own else "")
-
-    def close(self) -> None:
-        if self._own:
-            self._own.cleanup()
-
-
-class LocalNats:
-    """`async with LocalNats() as nats:` one server (R1 streams); with `directory` its data outlives it."""
+class _Servers:
+    """What a single server and a cluster share: a directory, a start on free ports, an orderly end."""
 
     def __init__(self, directory: Path | None = None) -> None:
-        self._directory = _Directory(directory)
-        self.server = NatsServer(self._directory.path)
+        """A given `directory` is kept at the end; without one there is a temporary one, removed then."""
+        self._temporary = None if directory else tempfile.TemporaryDirectory(prefix="gpubinder-nats-")
+        self._directory = (directory or Path(self._temporary.name if self._temporary else "")).absolute()
+        self.servers = self._members()
+
+    def _members(self) -> list[NatsServer]:
+        raise NotImplementedError
+
+    async def healthy(self) -> None:
+        """Wait until every running member is healthy. Raises ChildFailed."""
+        await asyncio.gather(*(server.healthy() for server in self.servers if server.child.running))
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def _start(self) -> None:
+        for _ in range(_PORT_ATTEMPTS - 1):
+            try:
+                return await self._attempt()
+            except ChildFailed as error:
+                if "address already in use" not in str(error):
+                    raise
+            for server in self.servers:
+                server.kill()
+            self.servers = self._members()
+        return await self._attempt()
+
+    async def _attempt(self) -> None:
+        for server in self.servers:
+            server.spawn()
+        await self.healthy()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.gather(*(server.stop() for server in self.servers))
+        if self._temporary:
+            self._temporary.cleanup()
+
+
+class LocalNats(_Servers):
+    """`async with LocalNats() as nats:` one server (R1 streams); with a directory its data outlives it."""
+
+    @property
+    def server(self) -> NatsServer:
+        """The one server."""
+        return self.servers[0]
 
     @property
     def url(self) -> str:
         """Where clients connect."""
         return self.server.url
 
-    async def __aenter__(self) -> Self:
-        for attempt in range(1, _PORT_ATTEMPTS + 1):
-            try:
-                await self.server.start()
-            except ChildFailed as error:
-                self.server.kill()
-                if attempt == _PORT_ATTEMPTS or not _port_taken(error):
-                    self._directory.close()
-                    raise
-                self.server = NatsServer(self._directory.path)
-            else:
-                return self
-        raise AssertionError("the loop returns or raises")
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.server.stop()
-        self._directory.close()
-
-
-class LocalNatsCluster:
-    """`async with LocalNatsCluster() as nats:` three servers with routes to each other (R3 streams)."""
-
-    def __init__(self, directory: Path | None = None) -> None:
-        self._directory = _Directory(directory)
-        self.servers = self._members()
-
+    @override
     def _members(self) -> list[NatsServer]:
-        routes = tuple(free_ports(_CLUSTER_SIZE))
-        names = [f"n{number}" for number in range(1, _CLUSTER_SIZE + 1)]
-        return [NatsServer(self._directory.path / name, name, routes, index) for index, name in enumerate(names)]
+        return [NatsServer(self._directory)]
+
+
+class LocalNatsCluster(_Servers):
+    """`async with LocalNatsCluster() as nats:` three servers with routes to each other (R3 streams)."""
 
     @property
     def urls(self) -> list[str]:
         """Where clients connect: all members."""
         return [server.url for server in self.servers]
 
-    async def healthy(self) -> None:
-        """Wait until every running member is healthy and the cluster has a leader for its streams."""
-        members = [server for server in self.servers if server.child.running]
-        await asyncio.gather(*(server.healthy() for server in members))
-        await asyncio.to_thread(self._await_leader, members)
+    @override
+    def _members(self) -> list[NatsServer]:
+        routes = tuple(free_ports(_CLUSTER_SIZE))
+        names = [f"n{number}" for number in range(1, _CLUSTER_SIZE + 1)]
+        return [NatsServer(self._directory / name, name, routes, index) for index, name in enumerate(names)]
 
-    def _await_leader(self, members: list[NatsServer]) -> None:
+    @override
+    async def healthy(self) -> None:
+        """Wait until every running member is healthy and knows a leader of the cluster. Raises ChildFailed."""
+        await super().healthy()
+        members = [server for server in self.servers if server.child.running]
+
         def led() -> bool:
             # A fresh member reports itself healthy before it has heard of a leader, and then refuses streams.
             return all(member.read("/jsz").get("meta_cluster", {}).get("leader") for member in members)
 
-        members[0].child.await_answer(led, what="led (jsz: meta_cluster.leader)", seconds=_START_SECONDS)
+        what = "led (jsz: meta_cluster.leader)"
+        await asyncio.to_thread(members[0].child.await_answer, led, what=what, seconds=_START_SECONDS)
 
     async def leader(self) -> NatsServer:
         """The member that leads the cluster's own group (streams may be led by others)."""
         running = next(server for server in self.servers if server.child.running)
-        name = (await running.page("/jsz"))["meta_cluster"]["leader"]
-        return next(server for server in self.servers if server.name == name)
+        return self.named((await running.page("/jsz"))["meta_cluster"]["leader"])
 
     def named(self, name: str) -> NatsServer:
         """The member of that name: StreamInfo.cluster.leader says who leads a stream."""
         return next(server for server in self.servers if server.name == name)
-
-    async def __aenter__(self) -> Self:
-        for attempt in range(1, _PORT_ATTEMPTS + 1):
-            try:
-                for server in self.servers:
-                    server.spawn()
-                await self.healthy()
-            except ChildFailed as error:
-                for server in self.servers:
-                    server.kill()
-                if attempt == _PORT_ATTEMPTS or not _port_taken(error):
-                    self._directory.close()
-                    raise
-                self.servers = self._members()
-            else:
-                return self
-        raise AssertionError("the loop returns or raises")
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.gather(*(server.stop() for server in self.servers))
-        self._directory.close()
-
-
-def _port_taken(error: ChildFailed) -> bool:
-    return "address already in use" in str(error)

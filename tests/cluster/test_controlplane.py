@@ -14,7 +14,7 @@ from tests.cluster.nodes import L40S, L40S_24C, Nodes
 VMIS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachineinstances"
 
 
-def configmap(name: str, **metadata: Any) -> dict[str, Any]:
+def configmap(name: str, **metadata: object) -> dict[str, Any]:
     """A small object to write and read."""
     return {"metadata": {"name": name, **metadata}, "data": {"a": "1"}}
 

@@ -1,0 +1,1 @@
+"""What the composition root starts: servers, the command line, the model world."""
