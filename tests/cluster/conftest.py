@@ -13,9 +13,11 @@ import deploy
 from tests.cluster.api import Api
 from tests.cluster.build import obtain
 from tests.cluster.controlplane import ControlPlane
+from tests.cluster.given import VARIABLE, Cluster, GivenCluster
 from tests.cluster.nodes import Nodes
 
 KUBEVIRT_KINDS = sorted((Path(deploy.__file__).parent / "world" / "crds").glob("*.yaml"))
+OUR_KINDS = sorted((Path(deploy.__file__).parent / "crds").glob("*.yaml"))
 _NUMBERS = itertools.count(1)
 _USES_CLUSTER = {"control_plane", "cluster"}
 
@@ -31,20 +33,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """A control plane of our own, with KubeVirt's kinds: it reaches webhooks on loopback, its parts can be killed."""
+    """A control plane of our own, with KubeVirt's kinds and ours: it reaches webhooks here, its parts can be killed."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     # The first build takes minutes: its progress belongs onto the terminal, not into a captured buffer.
     with capture.global_and_fixture_disabled() if capture else nullcontext():
         programs = obtain()
     with ControlPlane(programs) as running:
-        running.admin.install(KUBEVIRT_KINDS)
+        running.admin.install([*KUBEVIRT_KINDS, *OUR_KINDS])
         yield running
 
 
+@pytest.fixture(scope="session")
+def given_cluster() -> Iterator[GivenCluster]:
+    """The cluster whose kubeconfig the environment names."""
+    with GivenCluster(Path(os.environ[VARIABLE])) as given:
+        given.admin.install([*KUBEVIRT_KINDS, *OUR_KINDS])
+        yield given
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """The given cluster; ours when none is given, or when the test needs `control_plane` too."""
+    ours = "control_plane" in request.fixturenames or not os.environ.get(VARIABLE)
+    found: Cluster = request.getfixturevalue("control_plane" if ours else "given_cluster")
+    return found
+
+
 @pytest_asyncio.fixture
-async def api(control_plane: ControlPlane) -> AsyncIterator[Api]:
+async def api(cluster: Cluster) -> AsyncIterator[Api]:
     """The test's own client, as administrator."""
-    async with Api(control_plane.kubeconfig()) as client:
+    async with Api(cluster.kubeconfig()) as client:
         yield client
 
 

@@ -1,6 +1,7 @@
 """The control plane that the other tests stand on: what they take for granted of it holds."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.cluster import users
 from tests.cluster.api import Api, Refused
 from tests.cluster.build import COMPONENTS
 from tests.cluster.controlplane import ControlPlane
+from tests.cluster.given import Cluster, GivenCluster
 from tests.cluster.nodes import L40S, L40S_24C, Nodes
 
 VMIS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachineinstances"
@@ -144,10 +146,10 @@ async def test_other_kubevirt_kinds_keep_status_apart(api: Api, namespace: str) 
     assert updated["metadata"]["generation"] == created["metadata"]["generation"]
 
 
-async def test_users_may_do_what_their_roles_say(control_plane: ControlPlane, api: Api, namespace: str) -> None:
+async def test_users_may_do_what_their_roles_say(cluster: Cluster, api: Api, namespace: str) -> None:
     """A tenant may do nothing until a role is bound in its namespace; virt-controller and gpubinder may work."""
     path = f"/api/v1/namespaces/{namespace}/pods"
-    async with Api(control_plane.kubeconfig(users.TENANT)) as tenant:
+    async with Api(cluster.kubeconfig(users.TENANT)) as tenant:
         with pytest.raises(Refused, match="403"):
             await tenant.get(path)
         await api.create(*users.binding(users.TENANT, "view", namespace))
@@ -157,7 +159,7 @@ async def test_users_may_do_what_their_roles_say(control_plane: ControlPlane, ap
         with pytest.raises(Refused, match="403"):
             await tenant.create(path, pod("mine", L40S))
     for user in (users.KUBEVIRT, users.GPUBINDER):
-        async with Api(control_plane.kubeconfig(user)) as working:
+        async with Api(cluster.kubeconfig(user)) as working:
             assert "items" in await working.get(path)
             me = await working.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
             assert me["status"]["userInfo"]["username"] == user.name
@@ -206,3 +208,17 @@ async def test_compacted_revisions_are_gone(control_plane: ControlPlane, api: Ap
     with pytest.raises(Refused, match="410"):
         async for _ in api.watch(path, revision, seconds=5):
             pass
+
+
+def test_a_given_cluster_has_the_same_users(control_plane: ControlPlane) -> None:
+    """From no more than an administrator's kubeconfig come working users under the names that tests rely on."""
+
+    async def name(kubeconfig: Path) -> str:
+        async with Api(kubeconfig) as client:
+            me = await client.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+            return str(me["status"]["userInfo"]["username"])
+
+    with GivenCluster(control_plane.kubeconfig()) as first, GivenCluster(first.kubeconfig()) as given:
+        for user in (users.KUBEVIRT, users.GPUBINDER, users.TENANT):
+            assert asyncio.run(name(given.kubeconfig(user))) == user.name
+        assert given.admin.request("GET", "/api/v1/nodes")[0] == 200
