@@ -17,7 +17,10 @@ POLICY_ANNOTATION: Final = f"{DOMAIN}/gpu-start-policy"
 ADMISSION_ANNOTATION: Final = f"{DOMAIN}/gpu-admission"
 GPU_ENTRY_PREFIX: Final = "gpubinder-"
 
+# On launchers: the scheduling gate of policy Wait (P2).
 GATE: Final = f"{DOMAIN}/gpu"
+
+# On claims and classes: deletion waits for what uses them (F1, K2).
 CLAIM_FINALIZER: Final = f"{DOMAIN}/gpu-claim"
 CLASS_FINALIZER: Final = f"{DOMAIN}/gpu-class"
 
@@ -63,4 +66,6 @@ VM_KIND: Final = "VirtualMachine"
 # Kubernetes' own.
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 NODE_NAME_FIELD: Final = "metadata.name"
+
+# Usage records (N3).
 CLAIM_RECORD_PREFIX: Final = "gpuclaim-"

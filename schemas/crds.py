@@ -1,0 +1,98 @@
+"""The CustomResourceDefinitions, made from the types: schema, rules, printer columns, short names."""
+
+from typing import Any
+
+import msgspec
+
+from schemas.claims import PLACED_CONDITION, Claim
+from schemas.classes import GpuClass
+from schemas.kinds import CRD, GPU_CLAIM, GPU_CLASS, Resource
+from schemas.structural import Shape, structural
+
+CATEGORY = "gpu"
+"""`kubectl get gpu` lists classes and claims together."""
+
+
+class Column(msgspec.Struct, frozen=True, omit_defaults=True, rename={"json_path": "jsonPath"}):
+    """One column of `kubectl get`; `priority` 1 shows it with `-o wide` alone."""
+
+    name: str
+    type: str
+    json_path: str
+    description: str
+    priority: int = 0
+
+
+def _placed(field: str) -> str:
+    return f".status.conditions[?(@.type=='{PLACED_CONDITION}')].{field}"
+
+
+_AGE = Column("Age", "date", ".metadata.creationTimestamp", "Since when it exists.")
+
+CLAIM_COLUMNS = (
+    Column("Class", "string", ".spec.className", "What is asked for."),
+    Column("Count", "integer", ".spec.count", "How many units."),
+    Column("Phase", "string", ".status.phase", "Where it stands."),
+    Column("Node", "string", ".status.nodeName", "Where the units are."),
+    Column("VM", "string", ".status.attachedTo.name", "Who holds it."),
+    Column("Reason", "string", _placed("reason"), "Why it stands there."),
+    _AGE,
+    Column("Resource", "string", ".status.resourceName", "What the units are counted by.", priority=1),
+    Column("Message", "string", _placed("message"), "Why, in a sentence.", priority=1),
+)
+
+CLASS_COLUMNS = (
+    Column("Resource", "string", ".spec.resourceName", "What device plugins call it."),
+    Column("Mode", "string", ".spec.mode", "Whole devices or slices."),
+    Column("Max", "integer", ".spec.maxCount", "Most units for one machine."),
+    Column("Allocatable", "integer", ".status.allocatable", "Units that nodes offer."),
+    Column("Held", "integer", ".status.held", "Units that are booked."),
+    Column("Free", "integer", ".status.free", "Units that could be booked."),
+    Column("MostFree", "integer", ".status.mostFree", "Free units on the node that has most of them."),
+    _AGE,
+)
+
+
+def _crd(resource: Resource, short: str, shape: type[Shape], columns: tuple[Column, ...]) -> dict[str, Any]:
+    schema = structural(shape)
+    known = {
+        "apiVersion": {"type": "string", "description": "Version of this shape of the object."},
+        "kind": {"type": "string", "description": "Kind of the object."},
+        "metadata": {"type": "object"},
+    }
+    schema["properties"] = known | schema["properties"]
+    return {
+        "apiVersion": CRD.api_version,
+        "kind": CRD.kind,
+        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": {
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+                "plural": resource.plural,
+                "singular": resource.kind.lower(),
+                "shortNames": [short],
+                "categories": [CATEGORY],
+            },
+            "versions": [
+                {
+                    "name": resource.version,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [msgspec.to_builtins(column) for column in columns],
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+def crds() -> tuple[dict[str, Any], ...]:
+    """Return every CRD of ours, as plain data."""
+    return (
+        _crd(GPU_CLASS, "gclass", GpuClass, CLASS_COLUMNS),
+        _crd(GPU_CLAIM, "gclaim", Claim, CLAIM_COLUMNS),
+    )
