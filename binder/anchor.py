@@ -1,0 +1,142 @@
+"""The anchor: the log's identity and newest place, kept outside NATS in a ConfigMap (T4).
+
+An empty or older stream under a mistyped URL looks like a fresh start; the anchor tells it apart.
+It moves forward only and stands within a second of what it anchors.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from binder.journal import Journal
+from binder.kube import ApiError, Kube, PatchKind
+from binder.tip import Tip
+from schemas.kinds import CONFIGMAP
+from schemas.names import ANCHOR_CONFIGMAP
+from schemas.streams import DECISIONS
+
+ANCHOR_SECONDS = 1.0
+_NOT_FOUND = 404
+
+_log = structlog.get_logger(__name__)
+
+
+class NotOurs(Exception):
+    """The streams and the anchor do not belong together: nobody leads until an explicit adopt."""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Map(msgspec.Struct):
+    metadata: _Metadata
+    data: dict[str, str] = {}
+
+
+class Anchor:
+    """The anchor ConfigMap in one namespace."""
+
+    def __init__(self, kube: Kube, namespace: str) -> None:
+        self._kube = kube
+        self._namespace = namespace
+        self._written = Tip()
+
+    async def read(self) -> Tip | None:
+        """Return the anchored tip, None where there is no anchor. Raises `ApiError`, `NotOurs` (unreadable)."""
+        try:
+            stored = msgspec.json.decode(
+                await self._kube.get(CONFIGMAP, self._namespace, ANCHOR_CONFIGMAP), type=_Map
+            )
+        except ApiError as error:
+            if error.code == _NOT_FOUND:
+                return None
+            raise
+        try:
+            return _tip(stored.data)
+        except (KeyError, ValueError):
+            raise NotOurs(
+                f"ConfigMap {self._namespace}/{ANCHOR_CONFIGMAP} can't be read: restore it from a backup, "
+                f"or run `gpubinder adopt`"
+            ) from None
+
+    async def create(self, tip: Tip) -> None:
+        """Write the first anchor of a log. Raises `ApiError` (409 where one stands)."""
+        await self._kube.create(CONFIGMAP, self._namespace, _body(self._namespace, tip, ""))
+        self._written = tip
+
+    async def advance(self, tip: Tip) -> None:
+        """Move the anchor forward to `tip`; another log's or a newer anchor is left alone (`NotOurs`)."""
+        if (tip.generation, tip.sequence) <= (self._written.generation, self._written.sequence):
+            return
+        raw = await self._kube.get(CONFIGMAP, self._namespace, ANCHOR_CONFIGMAP)
+        stored = msgspec.json.decode(raw, type=_Map)
+        known = _tip(stored.data)
+        if known.log_id != tip.log_id:
+            raise NotOurs(f"the anchor names log {known.log_id}, not {tip.log_id}")
+        if (known.generation, known.sequence) >= (tip.generation, tip.sequence):
+            self._written = known
+            return
+        # The version read is a precondition: of two leaders' anchors only the newer one stays.
+        body = _body(self._namespace, tip, stored.metadata.resource_version)
+        await self._kube.patch(CONFIGMAP, self._namespace, ANCHOR_CONFIGMAP, body, kind=PatchKind.MERGE)
+        self._written = tip
+
+    async def keep(self, tip_of: Callable[[], Tip]) -> None:
+        """Advance the anchor to what `tip_of` returns, every second, for ever."""
+        while True:
+            try:
+                await self.advance(tip_of())
+            except ApiError as error:
+                _log.warning("anchor not written", code=error.code, reason=error.reason)
+            await asyncio.sleep(ANCHOR_SECONDS)
+
+
+async def prove_anchor(anchor: Tip | None, tip: Tip, journal: Journal) -> None:
+    """Hold the log folded to `tip` against the anchor. Raises `NotOurs` with what to do."""
+    if anchor is None:
+        raise NotOurs(
+            "no anchor stands in the cluster: this log was never adopted here (or the anchor was deleted); "
+            "run `gpubinder adopt --fresh` on an empty cluster, `gpubinder adopt` otherwise"
+        )
+    if (anchor.log_id, anchor.generation) != (tip.log_id, tip.generation):
+        raise NotOurs(
+            f"the anchor names log {anchor.log_id} generation {anchor.generation}, NATS holds "
+            f"{tip.log_id or 'nothing'} generation {tip.generation}: check the NATS URL, or run `gpubinder adopt`"
+        )
+    if anchor.sequence > tip.sequence:
+        raise NotOurs(
+            f"the log ends at {tip.sequence}, the anchor stands at {anchor.sequence}: acknowledged decisions are lost; "
+            f"restore the store from the archive, or run `gpubinder adopt` for a new generation"
+        )
+    stored = await journal.get(DECISIONS, anchor.sequence)
+    if stored is None or not anchor.holds(stored):
+        raise NotOurs(f"DECISIONS message {anchor.sequence} is not the one that was anchored: the log was rewritten")
+
+
+def _tip(data: dict[str, str]) -> Tip:
+    return Tip(
+        log_id=data["logId"],
+        generation=int(data["generation"]),
+        sequence=int(data["sequence"]),
+        hash=bytes.fromhex(data["hash"]),
+        before=bytes.fromhex(data["before"]),
+        covers_to=int(data["coversTo"]),
+    )
+
+
+def _body(namespace: str, tip: Tip, resource_version: str) -> bytes:
+    metadata = {"name": ANCHOR_CONFIGMAP, "namespace": namespace}
+    if resource_version:
+        metadata["resourceVersion"] = resource_version
+    data = {
+        "logId": tip.log_id,
+        "generation": str(tip.generation),
+        "sequence": str(tip.sequence),
+        "hash": tip.hash.hex(),
+        "before": tip.before.hex(),
+        "coversTo": str(tip.covers_to),
+    }
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})

@@ -1,0 +1,186 @@
+"""Leader election by a Kubernetes Lease: who may work now. A courtesy; the log's own fence decides.
+
+As client-go does it, no clock of another machine is believed: a lease counts as expired when it has
+not changed for its whole duration on *our* monotonic clock (C63). The holder stops working before
+others may start: its renew deadline is shorter than the lease.
+"""
+
+import asyncio
+import datetime
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import structlog
+
+from binder.kube import ApiError, Kube
+from schemas.kinds import LEASE
+
+LEASE_SECONDS = 4
+RENEW_DEADLINE_SECONDS = 3.0
+RETRY_SECONDS = 0.5
+_CONFLICT, _NOT_FOUND = 409, 404
+
+_log = structlog.get_logger(__name__)
+
+
+class _Metadata(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str
+    namespace: str
+    resource_version: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel", omit_defaults=True):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Lease(msgspec.Struct, rename="camel"):
+    metadata: _Metadata
+    spec: _Spec
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"
+
+
+class Election:
+    """One Lease in one namespace; `identity` must differ between processes."""
+
+    def __init__(
+        self, kube: Kube, namespace: str, name: str, identity: str, *, lease_seconds: int = LEASE_SECONDS
+    ) -> None:
+        self._kube = kube
+        self._namespace, self._name, self._identity = namespace, name, identity
+        self._lease_seconds = lease_seconds
+        self._seen: tuple[str, float] = ("", 0.0)
+        self._held: _Lease | None = None
+        self.leading = False
+
+    async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lease, run `work` while it is held, give it back; again until cancelled.
+
+        `work` is cancelled when the lease could not be renewed in time; its own end gives the lease
+        back for a moment, its error is raised.
+        """
+        while True:
+            await self._acquire()
+            self.leading = True
+            _log.info("lease acquired", lease=self._name, identity=self._identity)
+            try:
+                await self._hold(work)
+            finally:
+                self.leading = False
+                await self._give_back()
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _hold(self, work: Callable[[], Awaitable[None]]) -> None:
+        worker = asyncio.ensure_future(work())
+        renewal = asyncio.ensure_future(self._renew())
+        try:
+            await asyncio.wait({worker, renewal}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (renewal, worker):
+                task.cancel()
+            results = await asyncio.gather(worker, renewal, return_exceptions=True)
+        if isinstance(results[0], Exception):
+            raise results[0]
+
+    async def _acquire(self) -> None:
+        while True:
+            try:
+                lease = await self._read()
+                if lease is None:
+                    self._held = await self._create()
+                    return
+                if self._is_free(lease):
+                    self._held = await self._write(lease, taking=True)
+                    return
+            except ApiError as error:
+                if error.code != _CONFLICT:
+                    _log.warning("lease not reachable", lease=self._name, code=error.code, reason=error.reason)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def _is_free(self, lease: _Lease) -> bool:
+        now = asyncio.get_running_loop().time()
+        if not lease.spec.holder_identity or lease.spec.holder_identity == self._identity:
+            return True
+        if self._seen[0] != lease.metadata.resource_version:
+            self._seen = (lease.metadata.resource_version, now)
+        return now - self._seen[1] >= (lease.spec.lease_duration_seconds or self._lease_seconds)
+
+    async def _renew(self) -> None:
+        """Renew until it fails for longer than the deadline, or somebody else holds the lease."""
+        loop = asyncio.get_running_loop()
+        renewed = loop.time()
+        while True:
+            await asyncio.sleep(RETRY_SECONDS)
+            try:
+                async with asyncio.timeout(max(0.05, renewed + RENEW_DEADLINE_SECONDS - loop.time())):
+                    await self._renew_once()
+                renewed = loop.time()
+            except (ApiError, TimeoutError) as error:
+                if isinstance(error, ApiError) and error.code == _CONFLICT and not await self._still_ours():
+                    _log.warning("lease lost", lease=self._name, identity=self._identity)
+                    return
+                if loop.time() - renewed >= RENEW_DEADLINE_SECONDS:
+                    _log.warning("lease not renewed in time", lease=self._name, identity=self._identity)
+                    return
+
+    async def _renew_once(self) -> None:
+        if self._held is None:
+            raise RuntimeError("no lease is held")
+        self._held = await self._write(self._held, taking=False)
+
+    async def _still_ours(self) -> bool:
+        """Read the lease after a conflict: somebody may have labelled it, or taken it."""
+        try:
+            lease = await self._read()
+        except ApiError:
+            return True
+        if lease is None or lease.spec.holder_identity != self._identity:
+            return False
+        self._held = lease
+        return True
+
+    async def _give_back(self) -> None:
+        held, self._held = self._held, None
+        if held is None:
+            return
+        held.spec.holder_identity = ""
+        held.spec.lease_duration_seconds = 1
+        try:
+            async with asyncio.timeout(1):
+                await self._kube.replace(LEASE, self._namespace, self._name, msgspec.json.encode(held))
+        except (ApiError, TimeoutError):
+            _log.info("lease not given back, it expires by itself", lease=self._name)
+
+    async def _read(self) -> _Lease | None:
+        try:
+            return msgspec.json.decode(await self._kube.get(LEASE, self._namespace, self._name), type=_Lease)
+        except ApiError as error:
+            if error.code == _NOT_FOUND:
+                return None
+            raise
+
+    async def _create(self) -> _Lease:
+        now = _now()
+        spec = _Spec(self._identity, self._lease_seconds, now, now, 0)
+        body = msgspec.json.encode(_Lease(_Metadata(self._name, self._namespace), spec))
+        return msgspec.json.decode(await self._kube.create(LEASE, self._namespace, body), type=_Lease)
+
+    async def _write(self, lease: _Lease, *, taking: bool) -> _Lease:
+        spec = _Spec(
+            self._identity,
+            self._lease_seconds,
+            _now() if taking else lease.spec.acquire_time,
+            _now(),
+            (lease.spec.lease_transitions or 0) + taking,
+        )
+        body = msgspec.json.encode(_Lease(lease.metadata, spec))
+        return msgspec.json.decode(await self._kube.replace(LEASE, self._namespace, self._name, body), type=_Lease)
+
+
+def _now() -> str:
+    """Return the wall clock as MicroTime: shown to people, never compared."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,136 @@
+"""Follow both streams and keep the state: what standby, projector, replay and audit have in common.
+
+A frame says which EVENTS it covers. They are read, held against the frame's digest and folded together
+with the frame's decisions: logged decisions are applied, never decided again.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from binder.book import Book
+from binder.evolve import SET_DECISIONS, evolve_epoch
+from binder.journal import Journal, Message
+from binder.logbook import LogReader, Said
+from binder.snapshot import UnusableSnapshot, decode_snapshot
+from binder.state import State, empty_state
+from binder.step import RULES_VERSION, apply
+from binder.tip import START, BrokenLog, Tip, canonical
+from schemas.chain import EventsDigest
+from schemas.decisions import Decision
+from schemas.frames import Entry, Epoch, Frame, Genesis, Void
+from schemas.objects import Stamp
+from schemas.streams import DECISIONS, EVENTS
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One message of the log, folded: `decided` with their stamps, `touched` the VMI uids whose sets changed."""
+
+    said: Said
+    state: State
+    decided: tuple[tuple[Stamp, Decision], ...] = ()
+    touched: tuple[str, ...] = ()
+
+
+class Follower:
+    """The state as the log tells it. `book` holds it; `tip` is how far the log was folded."""
+
+    def __init__(self, journal: Journal, *, snapshot: bytes | None = None) -> None:
+        """Start from a stored snapshot where it is usable, else from the first message."""
+        self._journal = journal
+        state, tip = empty_state(), START
+        if snapshot is not None:
+            try:
+                state, tip = decode_snapshot(snapshot, RULES_VERSION)
+            except UnusableSnapshot:
+                state, tip = empty_state(), START
+        self.book = Book(state)
+        self._reader = LogReader(journal, tip)
+        self._events: AsyncIterator[list[Message]] | None = None
+        self._waiting: deque[Message] = deque()
+
+    @property
+    def tip(self) -> Tip:
+        """The log's tip that the state is folded to."""
+        return self._reader.tip
+
+    async def start(self) -> State:
+        """Fold everything the log holds now and return the state."""
+        last = (await self._journal.info(DECISIONS)).last
+        async for _ in self.steps(until=last):
+            pass
+        return self.book.state
+
+    async def steps(self, *, until: int | None = None) -> AsyncIterator[Step]:
+        """Yield each message of the log after folding it, for ever or through DECISIONS sequence `until`.
+
+        Raises `BrokenLog`, `DataLoss`, `Gap`, `UnknownMessage`.
+        """
+        async for said in self._reader.follow(until=until):
+            yield await self._fold(said)
+
+    async def inputs(self, most: int) -> list[Message]:
+        """Return the next EVENTS messages after the folded ones, at least one, at most `most`."""
+        await self._fill(1)
+        return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+
+    def give_back(self, inputs: list[Message]) -> None:
+        """Return inputs that were taken and not folded; they come first next time."""
+        self._waiting.extendleft(reversed(inputs))
+
+    async def _fold(self, said: Said) -> Step:
+        match said.record:
+            case Genesis():
+                self.book.state.generation = said.record.generation
+            case Epoch():
+                evolve_epoch(self.book, said.message.sequence, said.record)
+            case Void():
+                self.book.state.voided[said.record.sequence] = f"{said.record.who}: {said.record.why}"
+            case Frame():
+                return await self._fold_frame(said, said.record)
+        return Step(said, self.book.state)
+
+    async def _fold_frame(self, said: Said, frame: Frame) -> Step:
+        entries = {entry.cause: entry.decisions for entry in frame.entries}
+        digest = EventsDigest()
+        inputs = await self._take(frame.covers_to - frame.covers_from + 1)
+        # The whole frame is held against its digest before any of it is believed (T1).
+        for message in inputs:
+            digest.add(canonical(message))
+        if inputs and inputs[0].sequence != frame.covers_from:
+            raise BrokenLog(said.message.sequence, f"EVENTS {inputs[0].sequence} came where {frame.covers_from} was due")
+        if digest.hex() != frame.events_digest:
+            raise BrokenLog(
+                said.message.sequence,
+                f"EVENTS {frame.covers_from}..{frame.covers_to} are not the inputs that were decided on",
+            )
+        for message in inputs:
+            apply(self.book, message.sequence, message.stamp_ns, message.body, entries.get(message.sequence, ()))
+        return Step(said, self.book.state, *_told(frame.generation, frame.entries))
+
+    async def _take(self, count: int) -> list[Message]:
+        await self._fill(count)
+        return [self._waiting.popleft() for _ in range(count)]
+
+    async def _fill(self, count: int) -> None:
+        if self._events is None:
+            self._events = self._journal.read(EVENTS, self.book.state.events_seq + 1)
+        while len(self._waiting) < count:
+            self._waiting.extend(await anext(self._events))
+
+    async def close(self) -> None:
+        """Stop reading."""
+        closing = getattr(self._events, "aclose", None)
+        if closing is not None:
+            await closing()
+
+
+def _told(generation: int, entries: tuple[Entry, ...]) -> tuple[tuple[tuple[Stamp, Decision], ...], tuple[str, ...]]:
+    decided = tuple(
+        (Stamp(generation, entry.cause, place), decision)
+        for entry in entries
+        for place, decision in enumerate(entry.decisions)
+    )
+    touched = dict.fromkeys(decision.vmi.uid for _, decision in decided if isinstance(decision, SET_DECISIONS))
+    return decided, tuple(touched)

@@ -1,0 +1,212 @@
+"""The binder as a process: a warm standby that follows the log, and the one leader that writes it.
+
+Leading is a straight loop: take the inputs that wait, fold and decide each, append one frame, go on.
+Nothing is answered or projected before its frame is durable: everyone reads it from the log.
+"""
+
+import asyncio
+import secrets
+
+import structlog
+
+from binder.anchor import Anchor, prove_anchor
+from binder.evolve import is_dirty, may_place
+from binder.follower import Follower
+from binder.journal import Journal, Message, Unavailable, Unclear
+from binder.logbook import Draft, Fenced, LogWriter, open_epoch
+from binder.rules.admission import answer_pod, answer_vmi
+from binder.settings import settings_digest, settings_of
+from binder.snapshot import encode_snapshot
+from binder.step import RULES_VERSION, step
+from binder.tip import Tip, canonical
+from schemas.chain import EventsDigest
+from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
+from schemas.events import Continue, PodRequest, Tick, VmiRequest, decode_event, encode_event
+from schemas.frames import Entry, Epoch
+from schemas.streams import DECISIONS, EVENTS, EVENTS_CONTINUE, EVENTS_TICK
+
+INPUTS_PER_FRAME_MAX = 200
+DECISIONS_PER_FRAME_MAX = 500
+SNAPSHOT_EVERY_INPUTS = 20_000
+TICK_SECONDS = 5.0
+
+_log = structlog.get_logger(__name__)
+
+
+class Snapshots:
+    """Where snapshots are kept: the newest one, as bytes. This one keeps none."""
+
+    async def newest(self) -> bytes | None:
+        """Return the newest stored snapshot, None where there is none."""
+        return None
+
+    async def keep(self, snapshot: bytes, tip: Tip) -> None:
+        """Store a snapshot."""
+
+
+class Binder:
+    """`run` follows for ever; `lead` is called while the lease is held. One instance a process."""
+
+    def __init__(
+        self, journal: Journal, anchor: Anchor, *, identity: str, program: str, snapshots: Snapshots | None = None
+    ) -> None:
+        self._journal = journal
+        self._anchor = anchor
+        self._identity = identity
+        self._program = program
+        self._snapshots = snapshots or Snapshots()
+        self._nonce = ""
+        self._handover: asyncio.Future[Follower] | None = None
+        self._handback = asyncio.Event()
+        self.follower: Follower | None = None
+        self.leading = False
+
+    async def run(self) -> None:
+        """Follow the log for ever. Raises what must stop the program: a broken or lost log, an unknown message."""
+        while True:
+            follower = Follower(self._journal, snapshot=await self._snapshots.newest())
+            self.follower = follower
+            async for told in follower.steps():
+                handover = self._handover
+                if isinstance(told.said.record, Epoch) and told.said.record.nonce == self._nonce and handover:
+                    # Our own epoch: the leader writes on from here, with this very state.
+                    self._handover, self._nonce = None, ""
+                    if not handover.done():
+                        self._handback.clear()
+                        handover.set_result(follower)
+                        await self._handback.wait()
+                        break
+            # What was folded and not written must not stay: begin again from what the log says.
+            await follower.close()
+
+    async def lead(self) -> None:
+        """Open epochs and write frames until cancelled. Raises `NotOurs` where the log is not the anchored one."""
+        while True:
+            await self._prove_identity()
+            follower = await self._take_over()
+            try:
+                self.leading = True
+                await self._lead(follower)
+            except Fenced as fence:
+                # We still hold the lease, or we would have been cancelled: open another epoch (T2).
+                _log.warning("fenced", by=str(fence))
+            finally:
+                self.leading = False
+                self._handback.set()
+
+    async def _prove_identity(self) -> None:
+        anchor = await self._anchor.read()
+        follower = self.follower
+        while anchor is not None and (follower is None or follower.tip.sequence < anchor.sequence):
+            # The standby is still reading up to the anchor; a log that ends before it shows in its info.
+            last = (await self._journal.info(DECISIONS)).last
+            if last < anchor.sequence:
+                break
+            await asyncio.sleep(0.05)
+            follower = self.follower
+        await prove_anchor(anchor, follower.tip if follower else Tip(), self._journal)
+
+    async def _take_over(self) -> Follower:
+        """Append our epoch's record and wait until the standby has folded the log up to it."""
+        follower = self.follower
+        if follower is None:
+            raise RuntimeError("the standby does not run")
+        self._nonce = secrets.token_hex(8)
+        self._handover = asyncio.get_running_loop().create_future()
+        events_last = (await self._journal.info(EVENTS)).last
+        tip = follower.tip
+        record = Epoch(
+            tip.log_id, tip.generation, self._identity, self._nonce, self._program, RULES_VERSION, events_last
+        )
+        epoch = await open_epoch(self._journal, record)
+        _log.info("epoch opened", epoch=epoch, identity=self._identity)
+        return await self._handover
+
+    async def _lead(self, follower: Follower) -> None:
+        writer = LogWriter(self._journal, follower.tip, follower.book.state.epoch)
+        ticking = asyncio.create_task(self._tick(follower))
+        anchoring = asyncio.create_task(self._anchor.keep(lambda: writer.tip))
+        try:
+            await self._write_frames(follower, writer)
+        finally:
+            for task in (ticking, anchoring):
+                task.cancel()
+            await asyncio.gather(ticking, anchoring, return_exceptions=True)
+
+    async def _write_frames(self, follower: Follower, writer: LogWriter) -> None:
+        book, since_snapshot = follower.book, 0
+        if is_dirty(book.state):
+            # What the last leader's bound left over (T5).
+            await self._publish_continue(writer)
+        while True:
+            # 1. What waits, up to a frame's worth.
+            inputs = await follower.inputs(INPUTS_PER_FRAME_MAX)
+            # 2. Fold and decide, one input at a time.
+            draft, taken = _decide(follower, inputs, self._program)
+            follower.give_back(inputs[taken:])
+            # 3. Durable before anyone hears of it.
+            await writer.append(draft)
+            # 4. Left-overs of a bounded input go on as an input of their own.
+            if may_place(book.state) and is_dirty(book.state):
+                await self._publish_continue(writer)
+            since_snapshot += taken
+            if since_snapshot >= SNAPSHOT_EVERY_INPUTS:
+                since_snapshot = 0
+                await self._snapshots.keep(encode_snapshot(book.state, writer.tip, RULES_VERSION), writer.tip)
+
+    async def _publish_continue(self, writer: LogWriter) -> None:
+        name = f"{writer.tip.log_id}/continue/{writer.tip.sequence}"
+        await self._publish(EVENTS_CONTINUE, encode_event(Continue()), name)
+
+    async def _publish(self, subject: str, body: bytes, name: str) -> None:
+        try:
+            await self._journal.append(EVENTS, subject, body, message_id=name)
+        except (Unclear, Unavailable) as trouble:
+            # A later input or tick goes on with what is dirty; nothing is lost but a moment.
+            _log.warning("not published", subject=subject, why=str(trouble))
+
+    async def _tick(self, follower: Follower) -> None:
+        """Publish the time while a deadline exists or a unit is held (T9)."""
+        count = 0
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            state = follower.book.state
+            if state.sets or follower.book.deadlines or is_dirty(state):
+                count += 1
+                await self._publish(EVENTS_TICK, encode_event(Tick()), f"tick/{state.epoch}/{count}")
+
+    def answer_dry_run(self, body: bytes) -> VmiAdmitted | PodAdmitted | Refused | None:
+        """Answer an admission request off the streams, booking nothing (T19); None while the state is cold."""
+        follower = self.follower
+        if follower is None or not may_place(follower.book.state):
+            return None
+        event = decode_event(body)
+        if isinstance(event, VmiRequest):
+            return answer_vmi(event, settings_of(follower.book.state).policy)
+        return answer_pod(event) if isinstance(event, PodRequest) else None
+
+
+def _decide(follower: Follower, inputs: list[Message], program: str) -> tuple[Draft, int]:
+    """Fold and decide inputs in order; stop early where the frame grows long. Returns how many were taken."""
+    book = follower.book
+    digest, entries, decided_count, taken = EventsDigest(), [], 0, 0
+    for message in inputs:
+        decided = step(book, message.sequence, message.stamp_ns, message.body)
+        digest.add(canonical(message))
+        taken += 1
+        if decided:
+            entries.append(Entry(message.sequence, decided))
+            decided_count += len(decided)
+            if decided_count >= DECISIONS_PER_FRAME_MAX:
+                break
+    draft = Draft(
+        RULES_VERSION,
+        program,
+        settings_digest(book.state),
+        inputs[0].sequence,
+        inputs[taken - 1].sequence,
+        digest.hex(),
+        tuple(entries),
+    )
+    return draft, taken
+
