@@ -45,6 +45,7 @@ def placed(book: Book, stamp: Stamp, decision: d.SetPlaced) -> None:
             released=None,
             reason=None,
             message="",
+            told=Stamp(),
             refused="",
             retry_ns=0,
         ),
@@ -57,7 +58,7 @@ def waits(book: Book, stamp: Stamp, decision: d.SetWaits) -> None:
     book.state.first_wait.setdefault(f"{vmi.namespace}/{vmi.name}", book.state.now_ns)
     known = book.state.sets.get(uid)
     base = known if known is not None else GpuSet(vmi, stamp, book.state.now_ns)
-    book.store_set(uid, replace(base, stamp=stamp, reason=decision.reason, message=decision.message))
+    book.store_set(uid, replace(base, stamp=stamp, reason=decision.reason, message=decision.message, told=stamp))
 
 
 def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:

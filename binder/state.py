@@ -77,9 +77,10 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `stamp`: the newest decision; `confirmed`: the newest one whose writes are known to have landed.
     `node`, `pod`, `pod_uid`, `terms`, `requests`: the booking, empty while there is none;
-    `pinned`: the pod was seen without our gate. `reason`, `message`: what the tenant was last told.
-    `released`: why the last booking ended. `missing`: a claim of the set was deleted under it.
-    `refused`: why a write of the newest decision was refused; `fails`, `retry_ns`: how often, and when to try again.
+    `pinned`: the pod was seen without our gate. `reason`, `message`: what the tenant was last told, and
+    `told` by which decision. `released`: why the last booking ended. `missing`: a claim was deleted under
+    the set. `refused`: why a write of the newest decision was refused; `fails`, `retry_ns`: how often, and
+    when to try again.
     """
 
     vmi: VmiId
@@ -97,6 +98,7 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True):
     released: Release | None = None
     reason: Wait | None = None
     message: str = ""
+    told: Stamp = Stamp()
     missing: bool = False
     refused: str = ""
     fails: int = 0
