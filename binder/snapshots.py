@@ -101,8 +101,12 @@ async def newest_snapshot(store: SnapshotStore, *, state: int, rules: int) -> Sn
             body = await _body(store, message.sequence, manifest)
             if body is not None:
                 return Snapshot(manifest, body)
-        message = await store.get(SNAPSHOTS, message.sequence - manifest.chunks - 1)
+        message = await _at(store, message.sequence - manifest.chunks - 1)
     return None
+
+
+async def _at(store: SnapshotStore, sequence: int) -> Message | None:
+    return await store.get(SNAPSHOTS, sequence) if sequence > 0 else None
 
 
 def _manifest(message: Message | None) -> Manifest | None:
@@ -130,7 +134,7 @@ async def _prune(store: SnapshotStore, sequence: int) -> None:
     """Remove what stands before the oldest snapshot that is kept."""
     first = sequence
     for _ in range(KEPT):
-        manifest = _manifest(await store.get(SNAPSHOTS, sequence))
+        manifest = _manifest(await _at(store, sequence))
         if manifest is None:
             break
         first = sequence - manifest.chunks

@@ -1,0 +1,169 @@
+"""Journals for tests: in memory, on one nats-server, on a cluster of three; fresh streams each time.
+
+Servers live as long as a test module, streams as long as a test. Time outs that confirm a loss are
+short here: one machine has no old leaders that answer from beyond a partition.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from binder.jetstream import Access, Connection, connect
+from binder.journal import Unavailable, Unclear
+from binder.memory_journal import MemoryJournal
+from binder.snapshots import SnapshotStore
+from binder.stream_journal import JetStreamJournal
+from binder.stream_setup import create_streams
+from deploy.local import LocalNats, LocalNatsCluster, NatsServer
+from schemas.streams import STREAMS, StreamSpec
+
+Answer = TypeVar("Answer")
+
+SECONDS = 60.0
+"""How long a test waits for what must come; it never decides by time."""
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]], what: str, seconds: float = SECONDS) -> None:
+    """Poll until `holds()`; fail with `what` at the deadline."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not await holds():
+        assert asyncio.get_running_loop().time() < deadline, f"not within {seconds:g} s: {what}"
+        await asyncio.sleep(0.02)
+
+
+async def patient(ask: Callable[[], Awaitable[Answer]], seconds: float = SECONDS) -> Answer:
+    """Ask again while the server is away or has no leader."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            return await ask()
+        except (Unavailable, Unclear):
+            assert asyncio.get_running_loop().time() < deadline, f"no answer within {seconds:g} s"
+            await asyncio.sleep(0.05)
+
+
+@dataclass
+class NatsServers:
+    """One server or a cluster of three, and how many copies its streams have."""
+
+    cluster: LocalNats | LocalNatsCluster
+    replicas: int
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Where clients connect."""
+        return (self.cluster.url,) if isinstance(self.cluster, LocalNats) else tuple(self.cluster.urls)
+
+    async def leader(self, stream: str) -> NatsServer:
+        """Return the server that leads a stream."""
+        if isinstance(self.cluster, LocalNats):
+            return self.cluster.server
+        page = await self.cluster.servers[0].page("/jsz?streams=true")
+        details = [entry for account in page["account_details"] for entry in account["stream_detail"]]
+        return self.cluster.named(next(entry["cluster"]["leader"] for entry in details if entry["name"] == stream))
+
+    async def crash(self, stream: str) -> None:
+        """Kill -9 the server that leads a stream and start it again at once."""
+        await (await self.leader(stream)).restart()
+
+
+@dataclass
+class NatsStand:
+    """Connections of one test to real servers."""
+
+    servers: NatsServers
+    fatal: list[str] = field(default_factory=list)
+    connections: list[Connection] = field(default_factory=list)
+
+    async def connect(self, *urls: str) -> Connection:
+        """Connect, to the servers or to the URLs given; closed at the end of the test."""
+        connection = await connect(Access(urls or self.servers.urls), self.fatal.append)
+        self.connections.append(connection)
+        return connection
+
+    async def journal(self, *urls: str) -> JetStreamJournal:
+        """Return a journal over a connection of its own."""
+        return JetStreamJournal(await self.connect(*urls))
+
+    async def fresh(self, streams: tuple[StreamSpec, ...] = STREAMS) -> JetStreamJournal:
+        """Make the streams anew and return a journal."""
+        journal = await self.journal()
+        for spec in streams:
+            await patient(partial(_delete, journal, spec.name))
+        await patient(partial(create_streams, journal, replicas=self.servers.replicas, streams=streams))
+        return journal
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for connection in self.connections:
+            await connection.close()
+
+
+async def _delete(journal: JetStreamJournal, stream: str) -> None:
+    with suppress(LookupError):
+        await journal.manage(f"STREAM.DELETE.{stream}", {}, stream)
+
+
+def _running(replicas: int, directory: Path) -> Iterator[NatsServers]:
+    servers = LocalNats(directory) if replicas == 1 else LocalNatsCluster(directory)
+    with asyncio.Runner() as runner:
+        runner.run(_enter(servers))
+        try:
+            yield NatsServers(servers, replicas)
+        finally:
+            runner.run(servers.__aexit__(None, None, None))
+
+
+async def _enter(servers: LocalNats | LocalNatsCluster) -> None:
+    await servers.__aenter__()
+
+
+ONE = pytest.param(1, marks=pytest.mark.nats, id="one")
+THREE = pytest.param(3, marks=pytest.mark.nats, id="three")
+
+
+@pytest.fixture(scope="module", params=[ONE, THREE])
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServers]:
+    """One nats-server, then a cluster of three: they answer refusals in another order (T3)."""
+    yield from _running(request.param, tmp_path_factory.mktemp("nats"))
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(0, id="memory"), pytest.param(-1, id="memory-replicated"), ONE, THREE],
+)
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[NatsServers | Callable[[], MemoryJournal]]:
+    """Wherever a journal can live."""
+    if request.param > 0:
+        yield from _running(request.param, tmp_path_factory.mktemp("nats"))
+    else:
+        yield lambda: MemoryJournal(replicated=request.param < 0)
+
+
+@pytest.fixture
+async def stand(servers: NatsServers) -> AsyncIterator[NatsStand]:
+    """Connections to real servers, closed at the end; none may have been closed for good."""
+    held = NatsStand(servers)
+    yield held
+    await held.close()
+    assert not held.fatal
+
+
+@pytest.fixture
+async def journal(place: NatsServers | Callable[[], MemoryJournal]) -> AsyncIterator[SnapshotStore]:
+    """Every journal there is, with empty streams."""
+    if not isinstance(place, NatsServers):
+        yield place()
+        return
+    held = NatsStand(place)
+    yield await held.fresh()
+    await held.close()
+    assert not held.fatal
