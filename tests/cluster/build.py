@@ -26,7 +26,7 @@ from pathlib import Path
 SOURCES = Path(__file__).parent / "controlplane"
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _REPORT_SECONDS = 10.0
-_PACKAGES = 1800  # about what `go build -v` names; for the progress line alone
+_PACKAGES = 2600  # about what `go build -v` names; for the progress line alone
 _REMEDIES = (
     "remedies: set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver (setup-envtest fetches one), "
     "or GPUBINDER_TEST_KUBECONFIG to the kubeconfig of a cluster made for tests"
