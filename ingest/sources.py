@@ -1,7 +1,7 @@
 """What is watched: each kind with the function that reads its objects, in one table."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -10,9 +10,14 @@ from ingest.metadata import Identity, MalformedObject, read_gone, read_identity
 from schemas import kinds
 from schemas.kinds import Resource
 from schemas.objects import AnyView, Gone
+from schemas.streams import MESSAGE_BYTES_MAX
 
 _V = TypeVar("_V")
 Read = Callable[[msgspec.Raw | bytes], AnyView | Gone]
+
+
+# A view is smaller than its object, so that each fits a message alone; the API server stores less than half of this.
+OBJECT_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 100_000
 
 
 class Unreadable(Exception):
@@ -44,6 +49,9 @@ class Source(msgspec.Struct, frozen=True):
         return self._guarded(read_gone, raw)
 
     def _guarded(self, read: Callable[[msgspec.Raw | bytes], _V], raw: msgspec.Raw) -> _V:
+        size = memoryview(raw).nbytes
+        if size > OBJECT_BYTES_MAX:
+            raise Unreadable(self.resource.kind, _identity(raw), f"{size} bytes, at most {OBJECT_BYTES_MAX} are read")
         try:
             return read(raw)
         except (msgspec.DecodeError, MalformedObject, UnicodeDecodeError, RecursionError) as error:

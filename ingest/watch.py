@@ -1,0 +1,293 @@
+"""One kind's sessions: list, then watch, and list again when the watch can't go on (T11, T12, C22, D12).
+
+A session is opened before its list, so that nothing is placed while a kind is not followed. It ends
+when the watch's version is forgotten (410), when the API server's versions went back (T12), and when
+the kind is not served any more.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+
+from binder.kube import ApiError, Kube, ListPage, WatchEvent
+from ingest.backoff import Backoff
+from ingest.changes import Shown
+from ingest.marks import Marks
+from ingest.metadata import read_identity
+from ingest.outlet import Outlet
+from ingest.reading import Reading
+from ingest.sources import Source, Unreadable
+from schemas.events import CHANGES_PER_CHUNK_MAX
+from schemas.objects import AnyView, Gone, rv_after
+
+PAGE: Final = 500
+WATCH_S: Final = (240, 300)
+ASKED_S: Final = 3
+"""The API server sends a bookmark two seconds before a watch's deadline: a watch this short has one at once."""
+
+ASKED_ROUNDS_MAX: Final = 3
+UNSERVED_S: Final = 5.0
+QUICK_S: Final = 1.0
+
+_BOOKMARK: Final = "BOOKMARK"
+_DELETED: Final = "DELETED"
+_GONE: Final = 410
+_NOT_FOUND: Final = 404
+_WANTS_A_HAND: Final = frozenset({400, 401, 403, 405})
+
+log = structlog.get_logger()
+
+
+class _NewSession(Exception):
+    """The session can't go on; `rewound`: because the API server's versions went back."""
+
+    def __init__(self, why: str, *, rewound: bool = False) -> None:
+        super().__init__(why)
+        self.rewound = rewound
+
+
+class Watching:
+    """Follows one kind for ever. `unserved_s`: how often a kind that is not served is looked for.
+
+    `version` is the resourceVersion up to which everything was published; `unreadable` and `dropped`
+    count objects that could not be read and changes that no view shows.
+    """
+
+    def __init__(
+        self, source: Source, kube: Kube, outlet: Outlet, marks: Marks, *, unserved_s: float = UNSERVED_S
+    ) -> None:
+        self._source = source
+        self._kind = source.kind
+        self._kube = kube
+        self._outlet = outlet
+        self._marks = marks
+        self._unserved_s = unserved_s
+        self._shown = Shown()
+        self._session = 0
+        self._asks = 0
+        self._rounds_left = 0
+        self._target = ""
+        self._in_doubt = False
+        self._rewound = False
+        self._reading: Reading | None = None
+        self._wake = asyncio.Event()
+        self._requests = Backoff()
+        self._sessions = Backoff()
+        self._complaint = ""
+        self.version = ""
+        self.unreadable = 0
+        self.dropped = 0
+
+    def ask(self) -> None:
+        """Ask for a mark newer than now: a new leader places nothing before it has one of each kind (T11)."""
+        self._asks += 1
+        self._rounds_left = ASKED_ROUNDS_MAX
+        self._target = ""
+        self._wake.set()
+        if self._reading is not None:
+            self._reading.stop()
+
+    async def run(self) -> None:
+        """Hold one session after the other."""
+        self.version = self.version or await self._outlet.last_known(self._kind)
+        while True:
+            try:
+                await self._hold_session()
+            except _NewSession as end:
+                # Kept until a list is complete: the fold has yet to believe versions that went back.
+                self._rewound = self._rewound or end.rewound
+                log.info("listing anew", kind=self._kind, why=str(end))
+                await self._pause(self._sessions.next())
+
+    async def _hold_session(self) -> None:
+        self._marks.forget(self._kind)
+        self._shown.relist()
+        self._session = await self._outlet.open(self._kind, rewound=self._rewound)
+        await self._list()
+        while True:
+            await self._look_first()
+            await self._follow()
+
+    async def _list(self) -> None:
+        """Publish the list page by page, then say that it is complete."""
+        token, version = "", ""
+        while not version or token:
+            page = await self._page(token)
+            if not version and not self._rewound and rv_after(self.version, page.resource_version):
+                raise _NewSession("the API server's versions went back", rewound=True)
+            version, token = page.resource_version, page.continue_token
+            news = [self._news(WatchEvent("ADDED", item))[0] for item in page.items]
+            await self._publish(news)
+        await self._outlet.synced(self._kind, self._session, version)
+        self._shown.listed()
+        self._rewound = False
+        self.version = version
+
+    async def _page(self, token: str = "", limit: int = PAGE) -> ListPage:
+        """Read a page of the list, for as long as it takes. Raises `_NewSession`."""
+        while True:
+            try:
+                page = await self._kube.list_page(
+                    self._source.resource, namespace=self._source.namespace, limit=limit, continue_token=token
+                )
+            except ApiError as error:
+                if error.code == _NOT_FOUND:
+                    await self._until_served()
+                    raise _NewSession("the kind is served now") from None
+                if error.code == _GONE:
+                    raise _NewSession("the list's version was forgotten while it was read") from None
+                await self._failed("list", error)
+                continue
+            self._succeeded()
+            return page
+
+    async def _until_served(self) -> None:
+        """Say once that the kind is not served, once more at each `ask`, and wait until it is (D12)."""
+        asks = -1
+        while True:
+            if asks != self._asks:
+                asks = self._asks
+                await self._outlet.not_served(self._kind, self._session)
+            await self._pause(self._unserved_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
+            try:
+                await self._kube.list_page(self._source.resource, namespace=self._source.namespace, limit=1)
+            except ApiError as error:
+                if error.code != _NOT_FOUND:
+                    await self._failed("list", error)
+                continue
+            return
+
+    async def _look_first(self) -> None:
+        """Before watching: where does the API server stand? Asked only when a mark is wanted or the watch in doubt.
+
+        A list reads with quorum and makes the API server's own cache catch up, so that a bookmark
+        beyond it follows soon even where nothing changes. A watch from a version that a restored
+        server has not reached would be silent for ever (T12).
+        """
+        while self._rounds_left or self._in_doubt:
+            asks = self._asks
+            newest = (await self._page(limit=1)).resource_version
+            if rv_after(self.version, newest):
+                raise _NewSession("the API server's versions went back", rewound=True)
+            self._in_doubt = False
+            if asks == self._asks:
+                self._target = newest if self._rounds_left else ""
+                self._answer()
+                return
+
+    async def _follow(self) -> None:
+        """Hold one watch until it ends."""
+        began, asks, seen = asyncio.get_running_loop().time(), self._asks, False
+        seconds = ASKED_S if self._rounds_left else random.randint(*WATCH_S)  # noqa: S311 - spreads load
+        self._reading = reading = Reading(
+            self._kube.watch(
+                self._source.resource,
+                resource_version=self.version,
+                timeout_seconds=seconds,
+                namespace=self._source.namespace,
+            )
+        )
+        try:
+            while batch := await reading.batch(CHANGES_PER_CHUNK_MAX):
+                seen = True
+                await self._take(batch)
+        finally:
+            self._reading = None
+            await reading.close()
+        if seen:
+            self._succeeded()
+            self._sessions.succeeded()
+        if reading.error is not None:
+            await self._cut(reading.error)
+        elif asks == self._asks:
+            await self._ended(seen=seen, lasted=asyncio.get_running_loop().time() - began)
+
+    async def _cut(self, error: ApiError) -> None:
+        if error.code == _GONE:
+            raise _NewSession("the watch's version was forgotten")
+        if error.code == _NOT_FOUND:
+            raise _NewSession("the kind is not served")
+        self._in_doubt = True
+        await self._failed("watch", error)
+
+    async def _ended(self, *, seen: bool, lasted: float) -> None:
+        """The server ended the watch in good order."""
+        if self._rounds_left:
+            self._rounds_left -= 1
+            if not self._rounds_left:
+                raise _NewSession("no bookmark came that a new leader could go by")
+        elif not seen:
+            # Not even a bookmark in minutes, or a server that ends watches at once.
+            self._in_doubt = True
+            if lasted < QUICK_S:
+                await self._pause(self._requests.next())
+
+    async def _take(self, batch: Sequence[WatchEvent]) -> None:
+        """Publish what of a batch is news, then say how far this got."""
+        news, newest, bookmark = [], self.version, False
+        for event in batch:
+            if event.type == _BOOKMARK:
+                bookmark, version = True, read_identity(event.object).resource_version
+            else:
+                item, version = self._news(event)
+                news.append(item)
+            if version and rv_after(newest, version):
+                raise _NewSession("the API server's versions went back", rewound=True)
+            newest = version or newest
+        await self._publish(news)
+        self.version = newest
+        if not self._answer() and bookmark:
+            self._marks.note(self._kind, self._session, newest)
+
+    def _answer(self) -> bool:
+        """Note the mark that was asked for, if the watch has come that far."""
+        if not self._target or rv_after(self._target, self.version):
+            return False
+        self._target, self._rounds_left = "", 0
+        self._marks.note(self._kind, self._session, self.version, asked=True)
+        return True
+
+    def _news(self, event: WatchEvent) -> tuple[AnyView | Gone | None, str]:
+        """Return what of an event must be published, and the version it carries ('' if that can't be read)."""
+        try:
+            read = self._source.gone if event.type == _DELETED else self._source.view
+            seen = read(event.object)
+        except Unreadable as error:
+            self.unreadable += 1
+            remedy = "correct that field of the object; until then it counts as it was last known"
+            log.warning("an object can't be read", object=str(error), remedy=remedy)
+            return self._shown.keep(error.identity), error.identity.resource_version
+        return self._shown.take(seen), seen.rv
+
+    async def _publish(self, news: Sequence[AnyView | Gone | None]) -> None:
+        changes = [item for item in news if item is not None]
+        self.dropped += len(news) - len(changes)
+        if changes:
+            await self._outlet.changes(self._kind, self._session, changes)
+
+    async def _failed(self, what: str, error: ApiError) -> None:
+        complaint = f"{what} {error.code} {error.reason}"
+        if complaint != self._complaint:
+            self._complaint = complaint
+            say = log.error if error.code in _WANTS_A_HAND else log.warning
+            remedy = "grant list and watch on this resource" if error.code in _WANTS_A_HAND else "trying again"
+            say("the API server refused", kind=self._kind, verb=what, why=str(error), remedy=remedy)
+        await self._pause(self._requests.next())
+
+    def _succeeded(self) -> None:
+        if self._complaint:
+            log.info("the API server answers again", kind=self._kind)
+        self._complaint = ""
+        self._requests.succeeded()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait so long, or until `ask`."""
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
