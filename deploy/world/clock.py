@@ -12,9 +12,11 @@ from typing import Protocol
 class Clock(Protocol):
     """Seconds since 1970, and a way to wait for some to pass."""
 
-    def now(self) -> float: ...
+    def now(self) -> float:
+        """Return the present, in seconds since 1970."""
 
-    async def sleep(self, seconds: float) -> None: ...
+    async def sleep(self, seconds: float) -> None:
+        """Wait for so many seconds."""
 
 
 class WallClock:

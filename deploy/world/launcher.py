@@ -98,7 +98,7 @@ def grace(vmi: Obj) -> int:
 def hostname(vmi: Obj) -> str:
     """Return the guest's hostname: its own or the VMI's name up to a dot, cut to what a label value holds."""
     text: str = vmi["spec"].get("hostname") or meta(vmi)["name"]
-    return text.split(".")[0][:LABEL_MOST].rstrip("-")
+    return text.split(".", maxsplit=1)[0][:LABEL_MOST].rstrip("-")
 
 
 def instance_id(name: str) -> str:

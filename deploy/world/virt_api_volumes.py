@@ -32,9 +32,11 @@ def volume_causes(spec: Obj) -> list[Cause]:
         if "secret" in volume and not dig(volume, "secret", "secretName"):
             causes.append(Cause(f"{path}.secret.secretName", "required value"))
         for source in ("cloudInitNoCloud", "cloudInitConfigDrive"):
-            for field in ("userData", "networkData"):
-                if len((dig(volume, source, field) or "").encode()) > INLINE_BYTES_MOST:
-                    causes.append(Cause(f"{path}.{source}.{field}", "must be no longer than 2048 bytes"))
+            causes += [
+                Cause(f"{path}.{source}.{field}", "must be no longer than 2048 bytes")
+                for field in ("userData", "networkData")
+                if len((dig(volume, source, field) or "").encode()) > INLINE_BYTES_MOST
+            ]
         if name not in named:
             causes.append(Cause(path, "has neither a disk nor a filesystem of its name"))
     return causes + _disk_causes(disks, devices.get("interfaces") or (), seen)
