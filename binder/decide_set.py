@@ -138,7 +138,7 @@ def _place(
         return _waits(gpu_set.vmi, gpu_set, Wait.FOREIGN_GATE, MESSAGES[Wait.FOREIGN_GATE])
     if not _requests_match(book, gpu_set, pod):
         return _waits(gpu_set.vmi, gpu_set, Wait.REQUESTS_MISMATCH, MESSAGES[Wait.REQUESTS_MISMATCH])
-    need = _need(book, vmi, gpu_set, pod)
+    need = need_of(book, vmi, gpu_set, pod)
     if isinstance(need, Wait):
         return _waits(gpu_set.vmi, gpu_set, need, MESSAGES[need])
     node, reason = choose(book, need, among)
@@ -147,7 +147,8 @@ def _place(
     return _waits(gpu_set.vmi, gpu_set, reason, f"{MESSAGES[reason]} ({_asked(gpu_set)})")
 
 
-def _need(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait:
+def need_of(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait:
+    """Return what the set asks of its node, or what of it does not exist."""
     volumes = volume_terms(book, vmi, pod)
     if volumes is None:
         return Wait.VOLUME_NOT_FOUND

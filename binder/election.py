@@ -6,7 +6,7 @@ others may start: its renew deadline is shorter than the lease.
 """
 
 import asyncio
-import datetime
+import datetime as dt
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -183,4 +183,4 @@ class Election:
 
 def _now() -> str:
     """Return the wall clock as MicroTime: shown to people, never compared."""
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

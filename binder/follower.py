@@ -5,7 +5,7 @@ with the frame's decisions: logged decisions are applied, never decided again.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
@@ -24,6 +24,10 @@ from schemas.objects import Stamp
 from schemas.streams import DECISIONS, EVENTS
 
 
+Fold = Callable[[Book, Frame, Message, tuple[Decision, ...]], None]
+"""Folds one input and what the log says of it."""
+
+
 class Step(msgspec.Struct, frozen=True):
     """One message of the log, folded: `decided` with their stamps, `touched` the VMI uids whose sets changed."""
 
@@ -36,19 +40,26 @@ class Step(msgspec.Struct, frozen=True):
 class Follower:
     """The state as the log tells it. `book` holds it; `tip` is how far the log was folded."""
 
-    def __init__(self, journal: Journal, *, snapshot: bytes | None = None) -> None:
-        """Start from a stored snapshot where it is usable, else from the first message."""
+    def __init__(
+        self, journal: Journal, state: State | None = None, tip: Tip = START, *, fold: Fold | None = None
+    ) -> None:
+        """Start from a state folded to `tip`, else from the first message; `fold` replaces `step.apply`."""
         self._journal = journal
-        state, tip = empty_state(), START
-        if snapshot is not None:
-            try:
-                state, tip = decode_snapshot(snapshot, RULES_VERSION)
-            except UnusableSnapshot:
-                state, tip = empty_state(), START
-        self.book = Book(state)
+        self.book = Book(state if state is not None else empty_state())
         self._reader = LogReader(journal, tip)
+        self._apply = fold or _apply
         self._events: AsyncIterator[list[Message]] | None = None
         self._waiting: deque[Message] = deque()
+
+    @classmethod
+    def from_snapshot(cls, journal: Journal, snapshot: bytes | None) -> "Follower":
+        """Start from a stored snapshot where it is usable, else from the first message: it is only a cache."""
+        if snapshot is None:
+            return cls(journal)
+        try:
+            return cls(journal, *decode_snapshot(snapshot, RULES_VERSION))
+        except UnusableSnapshot:
+            return cls(journal)
 
     @property
     def tip(self) -> Tip:
@@ -99,14 +110,15 @@ class Follower:
         for message in inputs:
             digest.add(canonical(message))
         if inputs and inputs[0].sequence != frame.covers_from:
-            raise BrokenLog(said.message.sequence, f"EVENTS {inputs[0].sequence} came where {frame.covers_from} was due")
+            came, due = inputs[0].sequence, frame.covers_from
+            raise BrokenLog(said.message.sequence, f"EVENTS {came} came where {due} was due")
         if digest.hex() != frame.events_digest:
             raise BrokenLog(
                 said.message.sequence,
                 f"EVENTS {frame.covers_from}..{frame.covers_to} are not the inputs that were decided on",
             )
         for message in inputs:
-            apply(self.book, message.sequence, message.stamp_ns, message.body, entries.get(message.sequence, ()))
+            self._apply(self.book, frame, message, entries.get(message.sequence, ()))
         return Step(said, self.book.state, *_told(frame.generation, frame.entries))
 
     async def _take(self, count: int) -> list[Message]:
@@ -124,6 +136,10 @@ class Follower:
         closing = getattr(self._events, "aclose", None)
         if closing is not None:
             await closing()
+
+
+def _apply(book: Book, _frame: Frame, message: Message, logged: tuple[Decision, ...]) -> None:
+    apply(book, message.sequence, message.stamp_ns, message.body, logged)
 
 
 def _told(generation: int, entries: tuple[Entry, ...]) -> tuple[tuple[tuple[Stamp, Decision], ...], tuple[str, ...]]:

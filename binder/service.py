@@ -64,7 +64,7 @@ class Binder:
     async def run(self) -> None:
         """Follow the log for ever. Raises what must stop the program: a broken or lost log, an unknown message."""
         while True:
-            follower = Follower(self._journal, snapshot=await self._snapshots.newest())
+            follower = Follower.from_snapshot(self._journal, await self._snapshots.newest())
             self.follower = follower
             async for told in follower.steps():
                 handover = self._handover

@@ -1,0 +1,108 @@
+"""Prove a log: chain, order, gaps, inputs, and every decision of our own rules version made again.
+
+Nothing here trusts the operator: only the stored bytes and, where it is at hand, the anchor.
+"""
+
+import msgspec
+
+from binder.anchor import NotOurs, prove_anchor
+from binder.book import Book
+from binder.follower import Follower
+from binder.journal import Gap, Journal, Message
+from binder.logbook import DataLoss
+from binder.step import RULES_VERSION, apply, step
+from binder.tip import BrokenLog, Tip
+from schemas.decisions import Decision
+from schemas.events import UnknownMessage
+from schemas.frames import Epoch, Frame, Void
+from schemas.streams import DECISIONS, EVENTS
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The first input that these rules decide otherwise than the log says."""
+
+    sequence: int
+    logged: tuple[Decision, ...]
+    derived: tuple[Decision, ...]
+
+
+class Report(msgspec.Struct):
+    """What an audit found; `finding` is empty where the log is whole.
+
+    `rederived` entries were decided again and agree; `chain_only` were written under other rules.
+    `uncovered`: EVENTS after the last frame, which nothing vouches for yet. `gap_seconds`: logged silence
+    without a leader (T9). `log_through`: the last DECISIONS sequence that was proven.
+    """
+
+    log_id: str = ""
+    generation: int = 0
+    log_through: int = 0
+    frames: int = 0
+    epochs: int = 0
+    inputs: int = 0
+    decisions: int = 0
+    rederived: int = 0
+    chain_only: int = 0
+    uncovered: int = 0
+    gap_seconds: int = 0
+    voided: int = 0
+    anchored: bool = False
+    difference: Difference | None = None
+    finding: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Say whether nothing was found."""
+        return not self.finding and self.difference is None
+
+
+class Auditor:
+    """Reads a journal from its first message and reports; `report` grows while it reads."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.report = Report()
+        self.follower = Follower(journal, fold=self._fold)
+
+    async def verify(self, anchor: Tip | None = None) -> Report:
+        """Read the whole log as it stands now. Findings are in the report, never raised."""
+        report = self.report
+        try:
+            last = (await self._journal.info(DECISIONS)).last
+            async for told in self.follower.steps(until=last):
+                self._count(told.said.record)
+            report.uncovered = (await self._journal.info(EVENTS)).last - self.follower.book.state.events_seq
+            if report.uncovered < 0:
+                report.finding = "EVENTS ends before what the log decided on: inputs were lost"
+            if anchor is not None:
+                await prove_anchor(anchor, self.follower.tip, self._journal)
+                report.anchored = True
+        except (BrokenLog, DataLoss, Gap, UnknownMessage, NotOurs) as found:
+            report.finding = str(found)
+        tip = self.follower.tip
+        report.log_id, report.generation, report.log_through = tip.log_id, tip.generation, tip.sequence
+        report.gap_seconds = self.follower.book.state.gap_ns // 1_000_000_000
+        return report
+
+    def _count(self, record: object) -> None:
+        if isinstance(record, Frame):
+            self.report.frames += 1
+        elif isinstance(record, Epoch):
+            self.report.epochs += 1
+        elif isinstance(record, Void):
+            self.report.voided += 1
+
+    def _fold(self, book: Book, frame: Frame, message: Message, logged: tuple[Decision, ...]) -> None:
+        report = self.report
+        report.inputs += 1
+        report.decisions += len(logged)
+        if frame.rules != RULES_VERSION or report.difference is not None:
+            report.chain_only += bool(logged)
+            apply(book, message.sequence, message.stamp_ns, message.body, logged)
+            return
+        derived = step(book, message.sequence, message.stamp_ns, message.body)
+        if derived != logged:
+            # From here on our state is not the log's: the rest is held against the chain alone.
+            report.difference = Difference(message.sequence, logged, derived)
+        else:
+            report.rederived += bool(logged)
