@@ -47,9 +47,7 @@ class Anchor:
     async def read(self) -> Tip | None:
         """Return the anchored tip, None where there is no anchor. Raises `ApiError`, `NotOurs` (unreadable)."""
         try:
-            stored = msgspec.json.decode(
-                await self._kube.get(CONFIGMAP, self._namespace, ANCHOR_CONFIGMAP), type=_Map
-            )
+            stored = msgspec.json.decode(await self._kube.get(CONFIGMAP, self._namespace, ANCHOR_CONFIGMAP), type=_Map)
         except ApiError as error:
             if error.code == _NOT_FOUND:
                 return None

@@ -55,7 +55,7 @@ def explain(book: Book, namespace: str, name: str) -> Explanation:
         return Explanation(namespace, name, "NotStarted", "the VM refers to GPUs and has no VMI: it is not started")
     gpu_set = state.sets.get(vmi.uid)
     if gpu_set is None:
-        return Explanation(namespace, name, "NotStarted", "no launcher that was admitted here stands behind our gate yet")
+        return Explanation(namespace, name, "NotStarted", "no admitted launcher stands behind our gate yet")
     if gpu_set.node:
         told = "pinned, our gate removed" if gpu_set.pinned else "booked, the pin is being written"
         return Explanation(

@@ -23,7 +23,6 @@ from schemas.frames import Entry, Epoch, Frame, Genesis, Void
 from schemas.objects import Stamp
 from schemas.streams import DECISIONS, EVENTS
 
-
 Fold = Callable[[Book, Frame, Message, tuple[Decision, ...]], None]
 """Folds one input and what the log says of it."""
 

@@ -209,4 +209,3 @@ def _decide(follower: Follower, inputs: list[Message], program: str) -> tuple[Dr
         tuple(entries),
     )
     return draft, taken
-
