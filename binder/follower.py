@@ -13,9 +13,8 @@ from binder.book import Book
 from binder.evolve import SET_DECISIONS, evolve_epoch
 from binder.journal import Journal, Message
 from binder.logbook import LogReader, Said
-from binder.snapshot import UnusableSnapshot, decode_snapshot
 from binder.state import State, empty_state
-from binder.step import RULES_VERSION, apply
+from binder.step import apply
 from binder.tip import START, BrokenLog, Tip, canonical
 from schemas.chain import EventsDigest
 from schemas.decisions import Decision
@@ -49,16 +48,6 @@ class Follower:
         self._apply = fold or _apply
         self._events: AsyncIterator[list[Message]] | None = None
         self._waiting: deque[Message] = deque()
-
-    @classmethod
-    def from_snapshot(cls, journal: Journal, snapshot: bytes | None) -> "Follower":
-        """Start from a stored snapshot where it is usable, else from the first message: it is only a cache."""
-        if snapshot is None:
-            return cls(journal)
-        try:
-            return cls(journal, *decode_snapshot(snapshot, RULES_VERSION))
-        except UnusableSnapshot:
-            return cls(journal)
 
     @property
     def tip(self) -> Tip:

@@ -6,6 +6,7 @@ Nothing is answered or projected before its frame is durable: everyone reads it 
 
 import asyncio
 import secrets
+from typing import Protocol
 
 import structlog
 
@@ -16,7 +17,7 @@ from binder.journal import Journal, Message, Unavailable, Unclear
 from binder.logbook import Draft, Fenced, LogWriter, open_epoch
 from binder.rules.admission import answer_pod, answer_vmi
 from binder.settings import settings_digest, settings_of
-from binder.snapshot import encode_snapshot
+from binder.state import State
 from binder.step import RULES_VERSION, step
 from binder.tip import Tip, canonical
 from schemas.chain import EventsDigest
@@ -33,28 +34,27 @@ TICK_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
 
 
-class Snapshots:
-    """Where snapshots are kept: the newest one, as bytes. This one keeps none."""
+class Snapshots(Protocol):
+    """Where states are kept with the tip they were folded to (`binder.snapshots.StateSnapshots`)."""
 
-    async def newest(self) -> bytes | None:
-        """Return the newest stored snapshot, None where there is none."""
-        return None
+    async def newest(self) -> tuple[State, Tip] | None:
+        """Return the newest state kept, None where there is none."""
+        ...
 
-    async def keep(self, snapshot: bytes, tip: Tip) -> None:
-        """Store a snapshot."""
+    async def keep(self, state: State, tip: Tip) -> None:
+        """Keep a state."""
+        ...
 
 
 class Binder:
     """`run` follows for ever; `lead` is called while the lease is held. One instance a process."""
 
-    def __init__(
-        self, journal: Journal, anchor: Anchor, *, identity: str, program: str, snapshots: Snapshots | None = None
-    ) -> None:
+    def __init__(self, journal: Journal, anchor: Anchor, snapshots: Snapshots, *, identity: str, program: str) -> None:
         self._journal = journal
         self._anchor = anchor
         self._identity = identity
         self._program = program
-        self._snapshots = snapshots or Snapshots()
+        self._snapshots = snapshots
         self._nonce = ""
         self._handover: asyncio.Future[Follower] | None = None
         self._handback = asyncio.Event()
@@ -64,7 +64,7 @@ class Binder:
     async def run(self) -> None:
         """Follow the log for ever. Raises what must stop the program: a broken or lost log, an unknown message."""
         while True:
-            follower = Follower.from_snapshot(self._journal, await self._snapshots.newest())
+            follower = Follower(self._journal, *(await self._snapshots.newest() or ()))
             self.follower = follower
             async for told in follower.steps():
                 handover = self._handover
@@ -152,7 +152,7 @@ class Binder:
             since_snapshot += taken
             if since_snapshot >= SNAPSHOT_EVERY_INPUTS:
                 since_snapshot = 0
-                await self._snapshots.keep(encode_snapshot(book.state, writer.tip, RULES_VERSION), writer.tip)
+                await self._snapshots.keep(book.state, writer.tip)
 
     async def _publish_continue(self, writer: LogWriter) -> None:
         name = f"{writer.tip.log_id}/continue/{writer.tip.sequence}"

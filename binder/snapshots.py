@@ -4,15 +4,23 @@ A snapshot is a cache: whatever does not match is passed over, and a replay from
 takes its place. Its manifest carries the log's tip, which a reader proves before it goes on from there.
 """
 
+import asyncio
 import hashlib
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
+import structlog
 
-from binder.journal import Gap, Journal, Message
+from binder.journal import Gap, Journal, Message, Unavailable, Unclear
+from binder.snapshot import decode_state, encode_state
+from binder.state import STATE_SCHEMA, State
+from binder.step import RULES_VERSION
 from binder.tip import Tip
 from schemas.streams import SNAPSHOT_CHUNK, SNAPSHOT_MANIFEST, SNAPSHOTS
+
+_log = structlog.get_logger(__name__)
 
 CHUNK_BYTES = 512 * 1024
 KEPT = 3
@@ -140,3 +148,34 @@ async def _prune(store: SnapshotStore, sequence: int) -> None:
         first = sequence - manifest.chunks
         sequence = first - 1
     await store.purge_below(SNAPSHOTS, first)
+
+
+class StateSnapshots:
+    """The binder's snapshots: its state, compressed, with the place in the log it was folded to."""
+
+    def __init__(self, store: SnapshotStore, program: str) -> None:
+        self._store = store
+        self._program = program
+
+    async def newest(self) -> tuple[State, Tip] | None:
+        """Return the newest usable state and its tip; None sends the reader to the log's start."""
+        found = await newest_snapshot(self._store, state=STATE_SCHEMA, rules=RULES_VERSION)
+        if found is None:
+            return None
+        try:
+            body = await asyncio.to_thread(zlib.decompress, found.body)
+            return decode_state(body), found.manifest.tip
+        except (zlib.error, msgspec.MsgspecError) as damage:
+            _log.warning("snapshot passed over", why=str(damage))
+            return None
+
+    async def keep(self, state: State, tip: Tip) -> None:
+        """Store a state folded to `tip`. A failure costs the next start some time, and nothing else."""
+        body = encode_state(state)
+        try:
+            stored = await asyncio.to_thread(zlib.compress, body, 1)
+            await put_snapshot(
+                self._store, stored, tip=tip, state=STATE_SCHEMA, rules=RULES_VERSION, program=self._program
+            )
+        except (Unclear, Unavailable) as trouble:
+            _log.warning("snapshot not kept", why=str(trouble))
