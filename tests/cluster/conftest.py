@@ -19,6 +19,7 @@ from tests.cluster.nodes import Nodes
 KUBEVIRT_KINDS = sorted((Path(deploy.__file__).parent / "world" / "crds").glob("*.yaml"))
 OUR_KINDS = sorted((Path(deploy.__file__).parent / "crds").glob("*.yaml"))
 _NUMBERS = itertools.count(1)
+_RUNNING = pytest.StashKey[ControlPlane]()
 _USES_CLUSTER = {"control_plane", "cluster"}
 
 
@@ -29,6 +30,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _USES_CLUSTER & set(getattr(item, "fixturenames", ())):
             item.add_marker("cluster")
             item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Heal the control plane before fixtures clean up: a test that failed half-way must not fail the rest."""
+    if _RUNNING in item.config.stash and "control_plane" in getattr(item, "fixturenames", ()):
+        item.config.stash[_RUNNING].heal()
 
 
 @pytest.fixture(scope="session")

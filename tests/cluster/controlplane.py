@@ -23,6 +23,7 @@ from tests.cluster.users import User
 
 _START_SECONDS = 60.0
 _REQUEST_SECONDS = 10.0
+_UNTHROTTLED = ("--kube-api-qps=5000", "--kube-api-burst=5000")
 _ETCD, _APISERVER, _CONTROLLERS, _SCHEDULER = COMPONENTS
 _SERVICE_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
@@ -116,6 +117,8 @@ class ControlPlane:
             "--leader-elect=false",
             # Nobody renews the heartbeats of nodes that have no kubelet.
             "--controllers=*,-node-lifecycle-controller",
+            # At its default of 20 requests a second a test would wait for garbage collection.
+            *_UNTHROTTLED,
             *self._serving_flags(self._controllers_port),
         ]
 
@@ -124,8 +127,7 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig()}",
             "--leader-elect=false",
             # Its default of 50 requests a second would hide every other figure.
-            "--kube-api-qps=5000",
-            "--kube-api-burst=5000",
+            *_UNTHROTTLED,
             *self._serving_flags(self._scheduler_port),
         ]
 
@@ -133,9 +135,9 @@ class ControlPlane:
         """Start everything and wait until it is ready to use. Raises ChildFailed with the end of a log."""
         try:
             self._children[_ETCD].spawn()
-            self._await(_ETCD, self._etcd_healthy)
+            self._await_ready(_ETCD)
             self._children[_APISERVER].spawn()
-            self._await(_APISERVER, self._apiserver_ready)
+            self._await_ready(_APISERVER)
             self._children[_CONTROLLERS].spawn()
             self._children[_SCHEDULER].spawn()
             for user in users.USERS:
@@ -143,7 +145,7 @@ class ControlPlane:
                     self.admin.bind(user, user.role)
             # The controllers' first visible act: from here on pods can be created in `default`.
             self._await(_CONTROLLERS, lambda: self.admin.request("GET", _SERVICE_ACCOUNT)[0] == 200)
-            self._await(_SCHEDULER, lambda: self._healthz(self._scheduler_port))
+            self._await_ready(_SCHEDULER)
         except BaseException:
             self.stop()
             raise
@@ -170,13 +172,24 @@ class ControlPlane:
     async def revive(self, component: str) -> None:
         """Start a killed component again with the same flags and wait until it answers."""
         self._children[component].spawn()
+        await asyncio.to_thread(self._await_ready, component)
+
+    def heal(self) -> None:
+        """Let paused components go on and start dead ones: what a test broke must not break the next."""
+        for component in COMPONENTS:
+            self.resume(component)
+            if not self._children[component].running:
+                self._children[component].spawn()
+                self._await_ready(component)
+
+    def _await_ready(self, component: str) -> None:
         ready: dict[str, Callable[[], bool]] = {
             _ETCD: self._etcd_healthy,
             _APISERVER: self._apiserver_ready,
             _CONTROLLERS: lambda: self._healthz(self._controllers_port),
             _SCHEDULER: lambda: self._healthz(self._scheduler_port),
         }
-        await asyncio.to_thread(self._await, component, ready[component])
+        self._await(component, ready[component])
 
     async def restart(self, component: str) -> None:
         """Kill -9 and start again."""
@@ -198,10 +211,15 @@ class ControlPlane:
     async def compact(self) -> int:
         """Let etcd forget all revisions before the present one, which is returned.
 
-        Continue tokens and exact lists of older revisions get 410 from then on. A watch gets 410 once the
-        API server was restarted too: until then it serves old revisions from its own memory.
+        The API server goes on serving older ones from its own memory: see `forget`.
         """
         return await asyncio.to_thread(self._compact)
+
+    async def forget(self) -> int:
+        """Compact and restart the API server: watches, exact lists and continue tokens from before get 410."""
+        revision = await self.compact()
+        await self.restart(_APISERVER)
+        return revision
 
     def _compact(self) -> int:
         key = base64.b64encode(b"compaction").decode()

@@ -1,18 +1,21 @@
 """The control plane that the other tests stand on: what they take for granted of it holds."""
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploy.child import ChildFailed
 from tests.cluster import users
 from tests.cluster.api import Api, Refused
-from tests.cluster.build import COMPONENTS
+from tests.cluster.build import COMPONENTS, Programs
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.given import Cluster, GivenCluster
 from tests.cluster.nodes import L40S, L40S_24C, Nodes
 
+NO_OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "never-was", "uid": "no-such-uid"}
 VMIS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachineinstances"
 
 
@@ -60,7 +63,7 @@ async def test_garbage_goes_with_its_owner(api: Api, namespace: str) -> None:
     owner = await api.create(path, configmap("owner"))
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
     await api.create(path, configmap("dependent", ownerReferences=[reference]))
-    await api.create(path, configmap("orphan", ownerReferences=[{**reference, "uid": "no-such-uid"}]))
+    await api.create(path, configmap("orphan", ownerReferences=[NO_OWNER]))
 
     assert await api.until(f"{path}/orphan", lambda found: found is None) is None
     assert await api.find(f"{path}/dependent") is not None
@@ -178,6 +181,30 @@ async def test_a_killed_component_comes_back(
     assert await api.create(path, configmap("after"))
 
 
+async def test_what_a_test_broke_is_healed(control_plane: ControlPlane, api: Api, namespace: str) -> None:
+    """Dead and frozen components work again after `heal`, which every test ends with."""
+    control_plane.kill("etcd")
+    control_plane.kill("kube-scheduler")
+    control_plane.pause("kube-controller-manager")
+    control_plane.pause("kube-apiserver")
+    control_plane.heal()
+
+    assert await api.get(f"/api/v1/namespaces/{namespace}")
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    await api.create(path, configmap("ownerless", ownerReferences=[NO_OWNER]))
+    assert await api.until(f"{path}/ownerless", lambda found: found is None) is None
+
+
+def test_a_start_that_fails_shows_the_log_and_leaves_nothing() -> None:
+    """The error names the component and shows what it said; its directory is gone."""
+    broken = Programs(dict.fromkeys(COMPONENTS, (sys.executable, "-c", "import sys; sys.exit('out of order')")))
+    cluster = ControlPlane(broken)
+    with pytest.raises(ChildFailed, match=r"(?s)etcd ended with code 1 before it was ready.*out of order"):
+        cluster.start()
+
+    assert not cluster.directory.exists()
+
+
 async def test_a_paused_api_server_answers_once_it_goes_on(
     control_plane: ControlPlane, api: Api, namespace: str
 ) -> None:
@@ -192,19 +219,19 @@ async def test_a_paused_api_server_answers_once_it_goes_on(
 
 
 async def test_compacted_revisions_are_gone(control_plane: ControlPlane, api: Api, namespace: str) -> None:
-    """After a compaction an old continue token, and after a restart of the API server an old watch, get 410."""
+    """Once the control plane forgot them, old continue tokens, exact lists and watches get 410."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     for name in ("one", "two", "three"):
         await api.create(path, configmap(name))
     page = await api.get(path, limit="1")
     revision = page["metadata"]["resourceVersion"]
     await api.patch(f"{path}/three", {"data": {"b": "2"}})
-    compacted = await control_plane.compact()
-    assert compacted > int(revision)
-    await control_plane.restart("kube-apiserver")
+    assert await control_plane.forget() > int(revision)
 
     with pytest.raises(Refused, match="410"):
         await api.get(path, limit="1", **{"continue": page["metadata"]["continue"]})
+    with pytest.raises(Refused, match="410"):
+        await api.get(path, resourceVersion=revision, resourceVersionMatch="Exact")
     with pytest.raises(Refused, match="410"):
         async for _ in api.watch(path, revision, seconds=5):
             pass
