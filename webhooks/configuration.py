@@ -1,0 +1,90 @@
+"""The MutatingWebhookConfiguration: what reaches us, and nothing beside it (C24, I2).
+
+One object, two webhooks, CREATE only. Both select on the reference label, the one for pods on KubeVirt's
+mark of a launcher too, so that an outage blocks starts with GPUs alone. Its name decides when we are called:
+`schemas.admission.CONFIGURATION_NAME` says why it is this one.
+"""
+
+from base64 import b64encode
+from typing import Any
+
+import msgspec
+
+from schemas import names
+from schemas.admission import (
+    CONFIGURATION,
+    CONFIGURATION_NAME,
+    CREATE,
+    POD_PATH,
+    POD_WEBHOOK,
+    REVIEW_API_VERSION,
+    VMI_PATH,
+    VMI_WEBHOOK,
+)
+from schemas.kinds import POD, VMI, Resource
+
+TIMEOUT_S = 10
+"""The API server's patience: above our own, so that it is we who say what went wrong; far below 30 s (C24)."""
+
+
+class Service(msgspec.Struct, frozen=True):
+    """Where the API server finds the webhooks inside the cluster."""
+
+    namespace: str
+    name: str
+    port: int = 443
+
+
+def webhook_configuration(at: Service | str, ca_bundle: bytes) -> dict[str, Any]:
+    """Return the object, ready to be applied. `at`: the service, or an https URL without a path.
+
+    `ca_bundle`: PEM certificates that the serving certificate is checked against. Raises `ValueError` for
+    a URL that the API server would refuse.
+    """
+    if isinstance(at, str) and not at.startswith("https://"):
+        raise ValueError(f"webhooks are called over TLS only: {at} must begin with https://")
+    launcher = {names.REFERENCE_LABEL: names.REFERENCE_VALUE, names.KUBEVIRT_LABEL: names.LAUNCHER_VALUE}
+    return {
+        "apiVersion": CONFIGURATION.api_version,
+        "kind": CONFIGURATION.kind,
+        "metadata": {"name": CONFIGURATION_NAME, "labels": {names.MANAGED_BY_LABEL: names.FIELD_MANAGER}},
+        "webhooks": [
+            _webhook(
+                VMI_WEBHOOK, VMI, {names.REFERENCE_LABEL: names.REFERENCE_VALUE}, _client(at, VMI_PATH, ca_bundle)
+            ),
+            _webhook(POD_WEBHOOK, POD, launcher, _client(at, POD_PATH, ca_bundle)),
+        ],
+    }
+
+
+def _client(at: Service | str, path: str, ca_bundle: bytes) -> dict[str, Any]:
+    bundle = b64encode(ca_bundle).decode()
+    if isinstance(at, str):
+        return {"url": at.rstrip("/") + path, "caBundle": bundle}
+    service = {"namespace": at.namespace, "name": at.name, "port": at.port, "path": path}
+    return {"service": service, "caBundle": bundle}
+
+
+def _webhook(name: str, resource: Resource, labels: dict[str, str], client: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "clientConfig": client,
+        "rules": [
+            {
+                "apiGroups": [resource.group],
+                "apiVersions": [resource.version],
+                "operations": [CREATE],
+                "resources": [resource.plural],
+                "scope": "Namespaced",
+            }
+        ],
+        "objectSelector": {"matchLabels": labels},
+        # A create in another version of the group is converted and asked about too.
+        "matchPolicy": "Equivalent",
+        "failurePolicy": "Fail",
+        "sideEffects": "NoneOnDryRun",
+        "timeoutSeconds": TIMEOUT_S,
+        # Who changes the object after us may add devices of its own: look again (A7, A10).
+        "reinvocationPolicy": "IfNeeded",
+        "admissionReviewVersions": [REVIEW_API_VERSION.split("/")[1]],
+    }

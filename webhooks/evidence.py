@@ -1,0 +1,127 @@
+"""What a decision leans on, read fresh from the API server for each request, never from a cache (A8, T15)."""
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+
+from binder.kube import ApiError, Kube
+from schemas.entries import ClassEntry, MalformedEntries, parse_entries
+from schemas.kinds import GPU_CLASS, KUBEVIRT, Resource
+from schemas.objects import ClassView, KubeVirtView
+from webhooks.reviews import UNREADABLE, TurnedAway
+
+PAGES_MAX = 20
+
+
+class Readers(msgspec.Struct, frozen=True):
+    """How objects become views: the same functions that ingest reads them with, so that both see alike (T15).
+
+    Each may raise `ValueError` or what a decoder raises.
+    """
+
+    gpu_class: Callable[[msgspec.Raw | bytes], ClassView]
+    kubevirt: Callable[[msgspec.Raw | bytes], KubeVirtView]
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """The classes read, in the order asked for; the names that do not exist; KubeVirt's own resource, if any."""
+
+    classes: tuple[ClassView, ...] = ()
+    missing: tuple[str, ...] = ()
+    kubevirt: KubeVirtView | None = None
+
+
+def class_names(gpus: str) -> tuple[str, ...]:
+    """Return the classes that the annotation names: none where it can't be read, which a rule will say."""
+    try:
+        entries = parse_entries(gpus)
+    except MalformedEntries:
+        return ()
+    return tuple(entry.class_name for entry in entries if isinstance(entry, ClassEntry))
+
+
+class FreshReads:
+    """Reads evidence within `timeout_s` seconds. Raises `TurnedAway` where the API server can't be asked."""
+
+    def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float) -> None:
+        self._kube, self._readers, self._timeout_s = kube, readers, timeout_s
+
+    async def read(self, classes: tuple[str, ...], resources: tuple[str, ...] = ()) -> Evidence:
+        """Read the named classes and KubeVirt's resource side by side.
+
+        Where a request names `resources` of its own, all classes are listed to see whose they are.
+        """
+        reads = [self._class(name) for name in classes]
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                found, kubevirt, rivals = await asyncio.gather(
+                    asyncio.gather(*reads), self._kubevirt(), self._owners(resources)
+                )
+        except TimeoutError:
+            raise _unread(f"the API server did not answer within {self._timeout_s:g} s") from None
+        except ApiError as error:
+            why = f"{error.code} {error.reason}" if error.code else "it could not be reached"
+            raise _unread(f"the API server did not give them out ({why})") from None
+        there = tuple(view for view in found if view is not None)
+        further = tuple(view for view in rivals if view.name not in {seen.name for seen in there})
+        missing = tuple(name for name, view in zip(classes, found, strict=True) if view is None)
+        return Evidence(there + further, missing, kubevirt)
+
+    async def _class(self, name: str) -> ClassView | None:
+        try:
+            body = await self._kube.get(GPU_CLASS, "", name)
+        except ApiError as error:
+            if error.code == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return _view(self._readers.gpu_class, body, f"GPUClass {name}")
+
+    async def _owners(self, resources: tuple[str, ...]) -> tuple[ClassView, ...]:
+        if not resources:
+            return ()
+        items = await self._list(GPU_CLASS)
+        views = [_view(self._readers.gpu_class, item, "a GPUClass") for item in items]
+        return tuple(sorted((v for v in views if v.resource in resources), key=lambda v: v.name))
+
+    async def _kubevirt(self) -> KubeVirtView | None:
+        views = [_view(self._readers.kubevirt, item, "the KubeVirt resource") for item in await self._list(KUBEVIRT)]
+        # KubeVirt's operator serves one only; of several it takes none into account but the first.
+        return min(views, key=lambda view: (view.deleting, view.namespace, view.name), default=None)
+
+    async def _list(self, resource: Resource) -> list[msgspec.Raw]:
+        items: list[msgspec.Raw] = []
+        token = ""
+        for _ in range(PAGES_MAX):
+            try:
+                page = await self._kube.list_page(resource, continue_token=token)
+            except ApiError as error:
+                if error.code == HTTPStatus.NOT_FOUND and not token:
+                    return []
+                raise
+            items.extend(page.items)
+            token = page.continue_token
+            if not token:
+                return items
+        raise _unread(f"there are too many objects of the kind {resource.kind}")
+
+
+_V = TypeVar("_V", ClassView, KubeVirtView)
+
+
+def _view(read: Callable[[msgspec.Raw | bytes], _V], body: msgspec.Raw | bytes, what: str) -> _V:
+    try:
+        return read(body)
+    except (ValueError, *UNREADABLE) as error:
+        raise _unread(f"{what} can't be read: {error}") from None
+
+
+def _unread(why: str) -> TurnedAway:
+    return TurnedAway(
+        "unanswered",
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "EvidenceUnavailable",
+        f"the GPU classes and the KubeVirt resource that decide on this could not be read, {why}: try again",
+    )
