@@ -1,0 +1,43 @@
+"""Kubernetes objects for ingest's tests: the files beside this one, as `kubectl get -o yaml` prints them, and changes to them."""
+
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+Object = dict[str, Any]
+_FILES = Path(__file__).parent / "objects"
+
+
+@cache
+def _loaded(name: str) -> Object:
+    loaded: Object = yaml.safe_load((_FILES / f"{name}.yaml").read_text())
+    return loaded
+
+
+def given(name: str, **changes: object) -> Object:
+    """Return the object of a file; `changes` are paths with `__` for dots, `None` removes the field."""
+    found = deepcopy(_loaded(name))
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        place = found
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        if value is None:
+            place.pop(last, None)
+        else:
+            place[last] = value
+    return found
+
+
+def raw(document: object) -> msgspec.Raw:
+    """Return the object as a watch carries it."""
+    return msgspec.Raw(msgspec.json.encode(document))
+
+
+def seen(name: str, **changes: object) -> msgspec.Raw:
+    """Return the bytes of `given`."""
+    return raw(given(name, **changes))

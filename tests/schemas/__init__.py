@@ -1,0 +1,1 @@
+"""The vocabulary, tested: amounts, entries, messages and the shapes of our own kinds."""
