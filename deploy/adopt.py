@@ -1,0 +1,110 @@
+"""Begin a log on a cluster where nothing of ours stands: streams, identity, genesis, anchor (T4).
+
+An empty stream is never adopted silently: a mistyped URL is an empty stream too. So this is the one
+place that makes a log, and it refuses wherever something of ours can be found.
+"""
+
+import secrets
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from binder.anchor import Anchor
+from binder.journal import Journal
+from binder.kube import ApiError, Kube
+from binder.logbook import LogReader, append_genesis
+from binder.tip import Tip
+from schemas.frames import Genesis
+from schemas.kinds import GPU_CLAIM, NAMESPACE, POD, Resource
+from schemas.names import GATE, REFERENCE_LABEL
+from schemas.streams import DECISIONS, EVENTS
+
+_NOT_FOUND = 404
+
+
+class NotFresh(Exception):
+    """Something of ours stands already; says what, and what to do instead."""
+
+
+class _Meta(msgspec.Struct):
+    name: str
+    namespace: str = ""
+    labels: dict[str, str] = {}
+
+
+class _Gate(msgspec.Struct):
+    name: str
+
+
+class _PodSpec(msgspec.Struct, rename="camel"):
+    scheduling_gates: tuple[_Gate, ...] = ()
+
+
+class _Object(msgspec.Struct):
+    metadata: _Meta
+    spec: _PodSpec = _PodSpec()
+
+
+async def adopt_fresh(kube: Kube, journal: Journal, namespace: str, program: str) -> Tip:
+    """Write genesis and anchor of a new log and return its tip; the streams must exist and be empty.
+
+    Raises `NotFresh` where streams, anchor, claims or gated launchers say that this is not the first time.
+    """
+    for stream in (DECISIONS, EVENTS):
+        held = (await journal.info(stream)).last
+        if held:
+            raise NotFresh(
+                f"stream {stream} holds {held} messages: this NATS already serves a log; run `gpubinder adopt`"
+            )
+    anchor = Anchor(kube, namespace)
+    standing = await anchor.read()
+    if standing is not None:
+        raise NotFresh(
+            f"an anchor of log {standing.log_id} stands in namespace {namespace}: check the NATS URL, "
+            f"or run `gpubinder adopt` to take the cluster over"
+        )
+    found = await _standing(kube)
+    if found:
+        raise NotFresh(f"{found} is left of an earlier life: run `gpubinder adopt` to take the cluster over")
+    cluster = await _cluster(kube)
+    genesis = Genesis(secrets.token_hex(8), 1, cluster, program)
+    sequence = await append_genesis(journal, genesis)
+    reader = LogReader(journal)
+    async for _ in reader.follow(until=sequence):
+        pass
+    await anchor.create(reader.tip)
+    return reader.tip
+
+
+async def _cluster(kube: Kube) -> str:
+    """Return the cluster's identity: the uid of kube-system, as is the custom."""
+    raw = await kube.get(NAMESPACE, "", "kube-system")
+    found = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    return str(msgspec.json.decode(found["metadata"], type=dict[str, object]).get("uid", ""))
+
+
+async def _standing(kube: Kube) -> str:
+    """Name the first object of ours, '' where there is none."""
+    async for item in _all(kube, GPU_CLAIM):
+        return f"GPUClaim {item.metadata.namespace}/{item.metadata.name}"
+    async for item in _all(kube, POD):
+        gates = [gate.name for gate in item.spec.scheduling_gates]
+        if GATE in gates and REFERENCE_LABEL in item.metadata.labels:
+            return f"the gated pod {item.metadata.namespace}/{item.metadata.name}"
+    return ""
+
+
+async def _all(kube: Kube, resource: Resource) -> AsyncIterator[_Object]:
+    token = ""
+    while True:
+        try:
+            page = await kube.list_page(resource, continue_token=token)
+        except ApiError as error:
+            if error.code == _NOT_FOUND:
+                return
+            raise
+        for raw in page.items:
+            yield msgspec.json.decode(raw, type=_Object)
+        token = page.continue_token
+        if not token:
+            return

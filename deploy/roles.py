@@ -1,0 +1,134 @@
+"""The parts put together: each role with what it needs, alone in a process or all in one.
+
+Binder, ingest and projector each work under a Lease of their own, so that roles can be spread over
+processes and replicas as one likes; webhooks answer in every replica.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from binder.anchor import Anchor
+from binder.election import Election
+from binder.follower import Follower
+from binder.kube import Kube
+from binder.service import Binder
+from binder.snapshots import SnapshotStore, StateSnapshots
+from ingest.classes import read_class
+from ingest.machines import read_kubevirt
+from ingest.service import Ingest
+from projector.service import Projector
+from schemas.answers import encode_answer
+from schemas.names import LEASE_PREFIX
+from schemas.streams import ASK_DRY_RUN
+from webhooks.evidence import Readers
+from webhooks.service import Webhooks
+
+DRY_RUN_SECONDS = 3.0
+READERS = Readers(read_class, read_kubevirt)
+
+
+class Role(StrEnum):
+    """What a process can be."""
+
+    BINDER = "binder"
+    INGEST = "ingest"
+    PROJECTOR = "projector"
+    WEBHOOKS = "webhooks"
+
+
+class Questions(Protocol):
+    """Request/reply between processes, off the streams; `binder.jetstream.Connection` is one."""
+
+    async def ask(self, subject: str, body: bytes, *, seconds: float) -> bytes:
+        """Return somebody's answer."""
+        ...
+
+    async def answer(
+        self, subject: str, queue: str, reply: Callable[[bytes], Awaitable[bytes]]
+    ) -> Callable[[], Awaitable[None]]:
+        """Answer questions until the returned function is called."""
+        ...
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where the parts run: API server, journal, request/reply, the namespace of settings, leases and anchor."""
+
+    kube: Kube
+    journal: SnapshotStore
+    questions: Questions
+    namespace: str
+    identity: str
+    program: str
+
+    def elected(self, role: Role) -> Election:
+        """Return the election for a role's Lease."""
+        return Election(self.kube, self.namespace, f"{LEASE_PREFIX}{role}", self.identity)
+
+    def binder(self) -> Binder:
+        """Return the binder of this place."""
+        snapshots = StateSnapshots(self.journal, self.program)
+        anchor = Anchor(self.kube, self.namespace)
+        return Binder(self.journal, anchor, snapshots, identity=self.identity, program=self.program)
+
+    def webhooks(self) -> Webhooks:
+        """Return the webhooks of this place."""
+        return Webhooks(self.kube, self.journal, AskedDryRuns(self.questions), READERS)
+
+
+class AskedDryRuns:
+    """Puts a dry run to any warm binder by request/reply (T19)."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+
+    async def ask(self, body: bytes) -> bytes:
+        """Return a binder's answer. Raises `Unavailable`, `Unclear`."""
+        return await self._questions.ask(ASK_DRY_RUN, body, seconds=DRY_RUN_SECONDS)
+
+
+async def run_binder(place: Place, binder: Binder) -> None:
+    """Follow the log, answer dry runs, lead while elected."""
+
+    async def answer(body: bytes) -> bytes:
+        found = binder.answer_dry_run(body)
+        return encode_answer(found) if found is not None else b""
+
+    stop = await place.questions.answer(ASK_DRY_RUN, "binders", answer)
+    try:
+        await together(binder.run, lambda: place.elected(Role.BINDER).lead(binder.lead))
+    finally:
+        await stop()
+
+
+async def run_ingest(place: Place) -> None:
+    """Watch the API server while elected."""
+    await place.elected(Role.INGEST).lead(lambda: Ingest(place.kube, place.journal, place.namespace).run())
+
+
+async def run_projector(place: Place) -> None:
+    """Write what was decided while elected."""
+
+    async def work() -> None:
+        snapshots = StateSnapshots(place.journal, place.program)
+        follower = Follower(place.journal, *(await snapshots.newest() or ()))
+        await Projector(place.kube, place.journal, follower).run()
+
+    await place.elected(Role.PROJECTOR).lead(work)
+
+
+async def together(*parts: Callable[[], Awaitable[None]]) -> None:
+    """Run parts side by side; the first that ends or fails ends the others, its error is raised."""
+    tasks = [asyncio.ensure_future(part()) for part in parts]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
