@@ -1,0 +1,99 @@
+"""One lane per key: the newest item wins, one at a time, and what failed comes again later."""
+
+import asyncio
+from collections import deque
+from typing import Generic, TypeVar
+
+DELAY_FIRST = 0.1
+DELAY_MOST = 15.0
+"""Seconds before an item is tried again: doubling between these."""
+
+T = TypeVar("T")
+
+
+class Lanes(Generic[T]):
+    """Items by key for several workers.
+
+    `put` replaces what waits under the key. `take` hands out a key that no other worker has; its
+    worker then says `done` or `again`. `overtaken` tells a worker that something newer waits.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, T] = {}
+        self._ready: deque[str] = deque()
+        self._listed: set[str] = set()
+        self._busy: set[str] = set()
+        self._delayed: dict[str, asyncio.TimerHandle] = {}
+        self._tries: dict[str, int] = {}
+        self._news = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def put(self, key: str, item: T) -> None:
+        """Let the item wait under the key, in the place of an older one; it starts with no failures behind it."""
+        self._tries.pop(key, None)
+        self._undelay(key)
+        self._waiting[key] = item
+        self._list(key)
+
+    def overtaken(self, key: str) -> bool:
+        """Say whether something newer waits under a key that is being worked on."""
+        return key in self._waiting
+
+    async def take(self) -> tuple[str, T]:
+        """Return the next key and item; the key is the caller's until `done` or `again`."""
+        while True:
+            while not self._ready:
+                self._news.clear()
+                await self._news.wait()
+            key = self._ready.popleft()
+            self._listed.discard(key)
+            if key in self._waiting:
+                self._busy.add(key)
+                return key, self._waiting.pop(key)
+
+    def done(self, key: str) -> None:
+        """Give the key back."""
+        self._busy.discard(key)
+        self._tries.pop(key, None)
+        self._next(key)
+
+    def again(self, key: str, item: T) -> None:
+        """Give the key back and have the item again after a delay, unless something newer waits."""
+        self._busy.discard(key)
+        if key not in self._waiting:
+            tries = self._tries.get(key, 0)
+            self._tries[key] = tries + 1
+            delay = min(DELAY_FIRST * 2 ** min(tries, 16), DELAY_MOST)
+            self._delayed[key] = asyncio.get_running_loop().call_later(delay, self._due, key, item)
+        self._next(key)
+
+    async def idle(self) -> None:
+        """Wait until nothing waits, nothing is delayed and nobody works."""
+        await self._idle.wait()
+
+    def _due(self, key: str, item: T) -> None:
+        del self._delayed[key]
+        self._waiting[key] = item
+        self._list(key)
+
+    def _next(self, key: str) -> None:
+        if key in self._waiting:
+            self._list(key)
+        self._rest()
+
+    def _list(self, key: str) -> None:
+        self._idle.clear()
+        if key not in self._busy and key not in self._listed:
+            self._listed.add(key)
+            self._ready.append(key)
+            self._news.set()
+
+    def _undelay(self, key: str) -> None:
+        timer = self._delayed.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _rest(self) -> None:
+        if not (self._waiting or self._busy or self._delayed):
+            self._idle.set()

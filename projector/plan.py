@@ -1,0 +1,106 @@
+"""What the world must show for one set: pure, and the same whatever it shows now.
+
+A plan is not a difference. Each effect is safe to repeat, so that a plan made again after a crash
+at any point ends in the same world.
+"""
+
+import hashlib
+
+from binder.state import GpuSet, State
+from projector.effects import CreateClaim, DropClaim, Pin, Stage, Warn, WriteStatus
+from schemas.claims import PLACED_REASON, Phase
+from schemas.decisions import ClaimDropped, VmiId
+from schemas.objects import ClaimView
+
+EVENT_NAME_MAX = 253
+_RELEASED = "the booking on a node has ended"
+
+
+def plan(gpu_set: GpuSet) -> tuple[Stage, ...]:
+    """Return the stages for one set: claims, their status, then the pin, then the warning.
+
+    The status comes before the pin: a stale writer, whose status is refused, pins nothing (T22, C20).
+    """
+    stages = (_claims(gpu_set), _status(gpu_set), _pin(gpu_set), _warning(gpu_set))
+    return tuple(stage for stage in stages if stage)
+
+
+def is_open(gpu_set: GpuSet) -> bool:
+    """Say whether writes of the set are not yet known to have landed."""
+    return gpu_set.confirmed < gpu_set.stamp or bool(gpu_set.node and not gpu_set.pinned)
+
+
+def drop(decision: ClaimDropped) -> DropClaim:
+    """Return the effect of a claim that must go."""
+    return DropClaim(VmiId(decision.namespace, "", ""), decision.name, decision.uid)
+
+
+def undecided(state: State) -> tuple[DropClaim, ...]:
+    """Name the template claims of living VMIs that no set names: at a start, what was told to go before it (T14)."""
+    decided = {f"{one.vmi.namespace}/{claim.name}" for one in state.sets.values() for claim in one.claims}
+    alive = {vmi.uid for vmi in state.objects["virtualmachineinstances"].values()}
+    found = []
+    for key, claim in sorted(state.objects["gpuclaims"].items()):
+        assert isinstance(claim, ClaimView)
+        stray = claim.template and not claim.deleting and key not in decided
+        if stray and (not claim.owner_uid or claim.owner_uid in alive):
+            found.append(DropClaim(VmiId(claim.namespace, "", ""), claim.name, claim.uid))
+    return tuple(found)
+
+
+def _claims(gpu_set: GpuSet) -> Stage:
+    return tuple(CreateClaim(gpu_set.vmi, claim.name, claim.class_name, claim.count) for claim in gpu_set.claims)
+
+
+def _status(gpu_set: GpuSet) -> Stage:
+    shown = _shown(gpu_set)
+    if shown is None:
+        return ()
+    phase, reason, message = shown
+    return tuple(
+        WriteStatus(
+            vmi=gpu_set.vmi,
+            name=claim.name,
+            stamp=gpu_set.stamp,
+            phase=phase,
+            node=gpu_set.node,
+            resource=claim.resource,
+            placed=phase is Phase.BOUND,
+            reason=reason,
+            message=message,
+        )
+        for claim in gpu_set.claims
+    )
+
+
+def _shown(gpu_set: GpuSet) -> tuple[Phase, str, str] | None:
+    """Return phase, reason and message, None for a set of which nothing was said yet: new claims are Pending."""
+    if gpu_set.node:
+        return Phase.BOUND, PLACED_REASON, f"all units of the set are on node {gpu_set.node}"
+    if gpu_set.reason is not None:
+        return Phase.PENDING, gpu_set.reason.value, gpu_set.message
+    if gpu_set.released is not None:
+        return Phase.PENDING, gpu_set.released.value, _RELEASED
+    return None
+
+
+def _pin(gpu_set: GpuSet) -> Stage:
+    if not gpu_set.node or gpu_set.pinned:
+        return ()
+    return (Pin(gpu_set.vmi, gpu_set.pod, gpu_set.pod_uid, gpu_set.node, gpu_set.terms),)
+
+
+def _warning(gpu_set: GpuSet) -> Stage:
+    """Told once: a reason whose event has landed is not told again when something else is decided (C59)."""
+    if gpu_set.node or gpu_set.reason is None or gpu_set.told <= gpu_set.confirmed:
+        return ()
+    name = _event_name(gpu_set)
+    return (Warn(gpu_set.vmi, name, gpu_set.told, gpu_set.reason.value, gpu_set.message),)
+
+
+def _event_name(gpu_set: GpuSet) -> str:
+    """Name the event by VMI uid and decision: said again after a crash, it is the same event (T22)."""
+    told = gpu_set.told
+    text = f"{gpu_set.vmi.uid} {told.generation} {told.sequence} {told.entry}"
+    tail = f".{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return gpu_set.vmi.name[: EVENT_NAME_MAX - len(tail)].rstrip("-.") + tail
