@@ -57,8 +57,9 @@ class Access(msgspec.Struct, frozen=True):
 class Connection:
     """A connection to NATS: calls with answers, plain sends, subscriptions. Made by `connect`."""
 
-    def __init__(self, access: Access, fatal: Callable[[str], None]) -> None:
+    def __init__(self, access: Access, fatal: Callable[[str], None], call_seconds: float = CALL_SECONDS) -> None:
         self._access = access
+        self._call_seconds = call_seconds
         self._fatal = fatal
         self._client = Client()
         self._tls = access.tls()
@@ -108,14 +109,14 @@ class Connection:
         return self._client.is_connected
 
     async def call(
-        self, subject: str, body: bytes, *, headers: Mapping[str, str] | None = None, seconds: float = CALL_SECONDS
+        self, subject: str, body: bytes, *, headers: Mapping[str, str] | None = None, seconds: float | None = None
     ) -> Delivery:
-        """Publish and await the answer.
+        """Publish and await the answer, for `seconds` or as long as this connection's calls may take.
 
         Raises `Unclear` (no answer in time, or the connection was lost meanwhile) and `Unavailable`
         (nobody listens, or there is no connection: nothing was sent).
         """
-        loop = asyncio.get_running_loop()
+        loop, seconds = asyncio.get_running_loop(), seconds or self._call_seconds
         token = str(next(self._tokens))
         answer: asyncio.Future[Delivery | Exception] = loop.create_future()
         self._calls[token] = answer
@@ -240,11 +241,19 @@ def _settle(answer: "asyncio.Future[Delivery | Exception]", result: Delivery | E
         answer.set_result(result)
 
 
-async def connect(access: Access, fatal: Callable[[str], None], *, seconds: float = CONNECT_SECONDS) -> Connection:
+async def connect(
+    access: Access,
+    fatal: Callable[[str], None],
+    *,
+    seconds: float = CONNECT_SECONDS,
+    call_seconds: float = CALL_SECONDS,
+) -> Connection:
     """Connect to NATS. `fatal` is called with a reason when the connection is closed for good.
+
+    `call_seconds`: how long an answer may take before its call counts as unclear.
 
     Raises `Unavailable` when no server answers within `seconds`, `OSError` for an unreadable TLS file.
     """
-    connection = Connection(access, fatal)
+    connection = Connection(access, fatal, call_seconds)
     await connection.open(seconds)
     return connection

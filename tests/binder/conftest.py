@@ -56,6 +56,11 @@ class NatsServers:
     replicas: int
 
     @property
+    def port(self) -> int:
+        """The client port of one of the servers, for a proxy before it."""
+        return (self.cluster.server if isinstance(self.cluster, LocalNats) else self.cluster.servers[0]).port
+
+    @property
     def urls(self) -> tuple[str, ...]:
         """Where clients connect."""
         return (self.cluster.url,) if isinstance(self.cluster, LocalNats) else tuple(self.cluster.urls)
@@ -81,15 +86,16 @@ class NatsStand:
     fatal: list[str] = field(default_factory=list)
     connections: list[Connection] = field(default_factory=list)
 
-    async def connect(self, *urls: str) -> Connection:
+    async def connect(self, *urls: str, call_seconds: float = 5.0) -> Connection:
         """Connect, to the servers or to the URLs given; closed at the end of the test."""
-        connection = await connect(Access(urls or self.servers.urls), self.fatal.append)
+        access = Access(urls or self.servers.urls)
+        connection = await connect(access, self.fatal.append, call_seconds=call_seconds)
         self.connections.append(connection)
         return connection
 
-    async def journal(self, *urls: str) -> JetStreamJournal:
+    async def journal(self, *urls: str, call_seconds: float = 5.0) -> JetStreamJournal:
         """Return a journal over a connection of its own."""
-        return JetStreamJournal(await self.connect(*urls))
+        return JetStreamJournal(await self.connect(*urls, call_seconds=call_seconds))
 
     async def fresh(self, streams: tuple[StreamSpec, ...] = STREAMS) -> JetStreamJournal:
         """Make the streams anew and return a journal."""
