@@ -1,0 +1,1 @@
+"""The front desk: reviews in, answers out, whatever happens on the way."""
