@@ -4,7 +4,7 @@ Kept by the in-memory journal (`binder.memory_journal`) and by JetStream (`binde
 contract test holds both to the same promises, the stored headers included.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -139,4 +139,23 @@ class Journal(Protocol):
 
     async def info(self, stream: str) -> StreamInfo:
         """Return the stream's bounds from its leader. Raises `Unavailable`, `LookupError` (no such stream)."""
+        ...
+
+
+class BatchJournal(Journal, Protocol):
+    """A journal that also stores batches, all or none: what snapshots need beside the log's promises."""
+
+    async def append_batch(self, stream: str, parts: Sequence[tuple[str, bytes]]) -> int:
+        """Store the parts (subject, body) next to each other, or none; return the last one's sequence.
+
+        At most 1000 parts. Raises `Unclear`, `Unavailable`, `ValueError` (empty, too many, too big).
+        """
+        ...
+
+    async def last(self, stream: str, subject: str) -> Message | None:
+        """Return the newest message on a subject from the stream's leader, None where there is none."""
+        ...
+
+    async def purge_below(self, stream: str, sequence: int) -> None:
+        """Remove the messages before a sequence; a log's stream refuses it."""
         ...

@@ -7,13 +7,12 @@ takes its place. Its manifest carries the log's tip, which a reader proves befor
 import asyncio
 import hashlib
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping
 
 import msgspec
 import structlog
 
-from binder.journal import Gap, Journal, Message, Unavailable, Unclear
+from binder.journal import BatchJournal, Gap, Message, Unavailable, Unclear
 from binder.snapshot import decode_state, encode_state
 from binder.state import STATE_SCHEMA, State
 from binder.step import RULES_VERSION
@@ -27,20 +26,8 @@ KEPT = 3
 """How many snapshots stay; older ones are removed when a new one was put."""
 
 
-class SnapshotStore(Journal, Protocol):
-    """A journal that also stores batches, all or none."""
-
-    async def append_batch(self, stream: str, parts: Sequence[tuple[str, bytes]]) -> int:
-        """Store the parts next to each other, or none; return the last one's sequence."""
-        ...
-
-    async def last(self, stream: str, subject: str) -> Message | None:
-        """Return the newest message on a subject."""
-        ...
-
-    async def purge_below(self, stream: str, sequence: int) -> None:
-        """Remove the messages before a sequence."""
-        ...
+SnapshotStore = BatchJournal
+"""Where snapshots are kept: any journal that stores batches, all or none."""
 
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):

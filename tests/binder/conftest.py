@@ -5,47 +5,22 @@ short here: one machine has no old leaders that answer from beyond a partition.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from binder.jetstream import Access, Connection, connect
-from binder.journal import Unavailable, Unclear
+from binder.journal import BatchJournal
 from binder.memory_journal import MemoryJournal
-from binder.snapshots import SnapshotStore
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.local import LocalNats, LocalNatsCluster, NatsServer
 from schemas.streams import STREAMS, StreamSpec
-
-Answer = TypeVar("Answer")
-
-SECONDS = 60.0
-"""How long a test waits for what must come; it never decides by time."""
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]], what: str, seconds: float = SECONDS) -> None:
-    """Poll until `holds()`; fail with `what` at the deadline."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not await holds():
-        assert asyncio.get_running_loop().time() < deadline, f"not within {seconds:g} s: {what}"
-        await asyncio.sleep(0.02)
-
-
-async def patient(ask: Callable[[], Awaitable[Answer]], seconds: float = SECONDS) -> Answer:
-    """Ask again while the server is away or has no leader."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while True:
-        try:
-            return await ask()
-        except (Unavailable, Unclear):
-            assert asyncio.get_running_loop().time() < deadline, f"no answer within {seconds:g} s"
-            await asyncio.sleep(0.05)
+from tests.binder.waiting import patient
 
 
 @dataclass
@@ -163,8 +138,23 @@ async def stand(servers: NatsServers) -> AsyncIterator[NatsStand]:
     assert not held.fatal
 
 
+@pytest.fixture(scope="module", params=[ONE])
+def one_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServers]:
+    """One nats-server, for what does not differ between one and three."""
+    yield from _running(request.param, tmp_path_factory.mktemp("nats"))
+
+
 @pytest.fixture
-async def journal(place: NatsServers | Callable[[], MemoryJournal]) -> AsyncIterator[SnapshotStore]:
+async def one(one_server: NatsServers) -> AsyncIterator[NatsStand]:
+    """As `stand`, on one server."""
+    held = NatsStand(one_server)
+    yield held
+    await held.close()
+    assert not held.fatal
+
+
+@pytest.fixture
+async def journal(place: NatsServers | Callable[[], MemoryJournal]) -> AsyncIterator[BatchJournal]:
     """Every journal there is, with empty streams."""
     if not isinstance(place, NatsServers):
         yield place()

@@ -1,0 +1,112 @@
+"""The connection to NATS: what is sent, what is not, what people are told, and questions over it (T4, T19)."""
+
+import asyncio
+import socket
+
+import msgspec
+import pytest
+
+from binder.jetstream import Access, connect
+from binder.journal import Unavailable, Unclear
+from schemas.streams import ASK_DRY_RUN, DECISIONS, EVENTS, EVENTS_TICK, STREAMS
+from tests.binder.conftest import NatsStand
+from tests.binder.waiting import eventually, patient, true
+from tests.error_logs import ErrorLogs
+from tests.nats_proxy import NatsProxy
+
+
+async def test_nothing_is_sent_later_than_it_is_called(one: NatsStand) -> None:
+    """Without a connection an append fails at once, and is not in the stream after the connection is back."""
+    journal = await one.fresh()
+    server = await one.servers.leader(EVENTS)
+    server.kill()
+    await eventually(lambda: true(not one.connections[-1].connected), "the loss is noticed")
+
+    with pytest.raises(Unavailable, match="not sent"):
+        await journal.append(EVENTS, EVENTS_TICK, b"", message_id="late")
+    await server.start()
+
+    assert (await patient(lambda: journal.info(EVENTS))).last == 0
+
+
+async def test_a_call_under_way_fails_with_the_connection(one: NatsStand) -> None:
+    """A frozen server that is killed leaves no caller waiting: the outcome is unclear at once."""
+    journal = await one.fresh()
+    server = await one.servers.leader(EVENTS)
+    server.pause()
+    appending = asyncio.create_task(journal.append(EVENTS, EVENTS_TICK, b"", message_id="a"))
+    await asyncio.sleep(0)
+    server.kill()
+
+    with pytest.raises((Unclear, Unavailable), match=r"lost|not sent"):
+        await appending
+    await server.start()
+
+
+async def test_a_stream_without_a_taker_is_a_clear_refusal(one: NatsStand) -> None:
+    """Nobody takes the subject: 503, nothing stored, and the caller may try again."""
+    journal = await one.fresh()
+
+    with pytest.raises(Unavailable, match="nobody answers"):
+        await journal.append(EVENTS, "gpubinder.nowhere", b"", message_id="a")
+    with pytest.raises(LookupError, match="another stream"):
+        await journal.append(DECISIONS, EVENTS_TICK, b"", message_id="b")
+
+
+async def test_a_full_stream_is_unavailable(one: NatsStand) -> None:
+    """T8: a stream at its limit refuses and keeps what it has."""
+    full = tuple(msgspec.structs.replace(spec, max_bytes=2000) for spec in STREAMS)
+    journal = await one.fresh(full)
+    await journal.append(EVENTS, EVENTS_TICK, b"x" * 1500, message_id="a")
+
+    with pytest.raises(Unavailable, match="maximum bytes"):
+        await journal.append(EVENTS, EVENTS_TICK, b"x" * 1500, message_id="b")
+
+    assert (await journal.info(EVENTS)).last == 1
+
+
+async def test_a_connection_closed_for_good_is_reported(one: NatsStand) -> None:
+    """The server's errors that end a client reach the fatal callback; the process must not live on deaf."""
+    async with NatsProxy(one.servers.port) as proxy:
+        where = proxy.url.removeprefix("nats://")
+        await one.connect(proxy.url)
+
+        await proxy.say(b"-ERR 'Maximum Payload Violation'\r\n")
+        await eventually(lambda: true(bool(one.fatal)), "the callback is called")
+
+    assert one.fatal == [f"NATS at {where} closed the connection for good"]
+    one.fatal.clear()
+
+
+async def test_errors_name_servers_without_credentials() -> None:
+    """T4: a URL's password is in no error."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        access = Access((f"nats://operator:hunter2@127.0.0.1:{port}",))
+
+        with pytest.raises(Unavailable) as met:
+            await connect(access, pytest.fail, seconds=1)
+
+    assert "hunter2" not in str(met.value)
+    assert "operator" not in str(met.value)
+    assert f"127.0.0.1:{port}" in str(met.value)
+
+
+async def test_a_question_nobody_takes_fails_clearly(one: NatsStand, error_logs: ErrorLogs) -> None:
+    """T19: no binder: Unavailable at once; a binder that fails or is slow: Unclear after the time given."""
+    asker, binder = await one.connect(), await one.connect()
+    with pytest.raises(Unavailable, match="nobody answers"):
+        await asker.ask(ASK_DRY_RUN, b"", seconds=30)
+
+    async def fail(question: bytes) -> bytes:
+        raise KeyError(question)
+
+    stop = await binder.answer(ASK_DRY_RUN, "binders", fail)
+    error_logs.expect("question not answered")
+    with pytest.raises(Unclear, match=r"no answer within 0\.5 s"):
+        await asker.ask(ASK_DRY_RUN, b"", seconds=0.5)
+
+    await stop()
+    with pytest.raises(Unavailable):
+        await asker.ask(ASK_DRY_RUN, b"", seconds=30)
