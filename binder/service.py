@@ -22,7 +22,7 @@ from binder.step import RULES_VERSION, step
 from binder.tip import Tip, canonical
 from schemas.chain import EventsDigest
 from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
-from schemas.events import Continue, PodRequest, Tick, VmiRequest, decode_event, encode_event
+from schemas.events import MESSAGE_VERSION, Continue, PodRequest, Tick, VmiRequest, decode_event, encode_event
 from schemas.frames import Entry, Epoch
 from schemas.streams import DECISIONS, EVENTS, EVENTS_CONTINUE, EVENTS_TICK
 
@@ -116,7 +116,14 @@ class Binder:
         events_last = (await self._journal.info(EVENTS)).last
         tip = follower.tip
         record = Epoch(
-            tip.log_id, tip.generation, self._identity, self._nonce, self._program, RULES_VERSION, events_last
+            tip.log_id,
+            tip.generation,
+            self._identity,
+            self._nonce,
+            self._program,
+            RULES_VERSION,
+            events_last,
+            (MESSAGE_VERSION,),
         )
         epoch = await open_epoch(self._journal, record)
         _log.info("epoch opened", epoch=epoch, identity=self._identity)

@@ -32,11 +32,11 @@ class _Meta(msgspec.Struct):
     labels: dict[str, str] = {}
 
 
-class _Gate(msgspec.Struct):
+class _Gate(msgspec.Struct, frozen=True):
     name: str
 
 
-class _PodSpec(msgspec.Struct, rename="camel"):
+class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     scheduling_gates: tuple[_Gate, ...] = ()
 
 

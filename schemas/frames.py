@@ -38,7 +38,7 @@ class Epoch(msgspec.Struct, frozen=True, tag="epoch", omit_defaults=True):
     program: str
     rules: int
     events_last: int
-    message_versions: tuple[int, ...] = (1,)
+    message_versions: tuple[int, ...]
     version: int = LOG_VERSION
 
 
