@@ -21,6 +21,7 @@ from deploy.world.virt_names import (
     STORAGE_API,
     UNPAUSED,
 )
+from schemas.kinds import VMI
 
 LABEL_MOST = 63
 ID_HEAD = 54
@@ -48,7 +49,7 @@ def launcher_pod(vmi: Obj, config: Config, *, temporary: bool = False) -> Obj:
             "generateName": f"virt-launcher-{name}-",
             "labels": _labels(vmi),
             "annotations": _annotations(vmi, temporary=temporary),
-            "ownerReferences": [owner_reference(vmi | {"apiVersion": "kubevirt.io/v1"})],
+            "ownerReferences": [owner_reference(vmi | {"apiVersion": VMI.api_version, "kind": VMI.kind})],
         },
         "spec": {
             "affinity": _affinity(vmi),

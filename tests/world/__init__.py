@@ -1,0 +1,1 @@
+"""Tests of the model world: the API server, KubeVirt and the kubelets it plays."""
