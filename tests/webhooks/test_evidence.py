@@ -1,0 +1,131 @@
+"""Evidence: read fresh for each request, and no start without it."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from binder.kube import ApiError, PatchKind
+from schemas.events import VmiRequest
+from schemas.kinds import GPU_CLASS, KUBEVIRT
+from tests.webhooks.given import CARD, SLICE, Desk, Obj, gpus, launcher, opened, vmi
+from webhooks.service import Patience
+
+
+async def change(desk: Desk, name: str, patch: Obj, subresource: str = "") -> None:
+    """Edit a class."""
+    body = msgspec.json.encode(patch)
+    await desk.api.patch(GPU_CLASS, "", name, body, kind=PatchKind.MERGE, subresource=subresource)
+
+
+def asked(desk: Desk) -> VmiRequest:
+    """Return the last request that the binder got."""
+    request = desk.clerk.asked[-1]
+    assert isinstance(request, VmiRequest)
+    return request
+
+
+async def test_a_class_is_read_for_each_request(desk: Desk) -> None:
+    """An edit counts for the very next request: there is no cache (A8)."""
+    first = await desk.vmi(vmi())
+    await change(desk, "l40s-24c", {"spec": {"resourceName": "nvidia.com/renamed"}})
+
+    second = await desk.vmi(vmi())
+
+    written = [answer.obj["spec"]["domain"]["devices"]["gpus"][0]["deviceName"] for answer in (first, second)]
+    assert written == [SLICE, "nvidia.com/renamed"]
+
+
+async def test_what_was_read_stands_in_the_request(desk: Desk) -> None:
+    """Classes with uid and version, names that do not exist, KubeVirt's own: replay sees what was seen (T15)."""
+    await desk.vmi(vmi(gpus({"className": "l40s"}, {"className": "h100"})))
+
+    request = asked(desk)
+    assert [(view.name, view.resource) for view in request.classes] == [("l40s", CARD)]
+    assert all(view.uid and view.rv for view in request.classes)
+    assert request.missing == ("h100",)
+    assert request.kubevirt is not None
+    assert request.kubevirt.namespace == "cozy-kubevirt"
+
+
+async def test_classes_of_other_named_resources_are_found(desk: Desk) -> None:
+    """A host device makes us look whose it is; the classes that have nothing to do with it stay out (A7)."""
+    await desk.vmi(vmi(gpus({"className": "l40s"}), devices={"hostDevices": [{"name": "h", "deviceName": SLICE}]}))
+
+    assert [view.name for view in asked(desk).classes] == ["l40s", "l40s-24c"]
+
+
+async def test_a_class_that_goes_is_refused_by_name(desk: Desk) -> None:
+    """Deletion in progress and the conflict condition are seen at once (A3)."""
+    await change(desk, "l40s-24c", {"metadata": {"finalizers": ["cozystack.io/gpu-class"]}})
+    await desk.api.delete(GPU_CLASS, "", "l40s-24c")
+    await desk.create(GPU_CLASS, "younger", {"spec": {"resourceName": CARD, "mode": "Passthrough"}})
+    conflict = {"conditions": [{"type": "ResourceNameConflict", "status": "True"}]}
+    await change(desk, "younger", {"status": conflict}, subresource="status")
+
+    going = await desk.vmi(vmi())
+    younger = await desk.vmi(vmi(gpus({"className": "younger"})))
+
+    assert (going.reason, younger.reason) == ("ClassBeingDeleted", "ResourceNameConflict")
+
+
+async def test_permitted_devices_are_read_fresh(desk: Desk) -> None:
+    """A table in the KubeVirt CR that leaves the resource out refuses the next start (A6, A8)."""
+    table = {"pciHostDevices": [{"pciVendorSelector": "10DE:26B9", "resourceName": CARD}]}
+    body = msgspec.json.encode({"spec": {"configuration": {"permittedHostDevices": table}}})
+    await desk.api.patch(KUBEVIRT, "cozy-kubevirt", "kubevirt", body, kind=PatchKind.MERGE)
+
+    assert (await desk.vmi(vmi())).reason == "NotPermittedByKubeVirt"
+    assert (await desk.vmi(vmi(gpus({"className": "l40s"})))).allowed
+
+
+async def test_without_kubevirt_no_pod_passes(desk: Desk) -> None:
+    """No KubeVirt resource, or its kind not served: nobody can prove to be KubeVirt (T17)."""
+    desk.api.withdraw(KUBEVIRT)
+
+    answer = await desk.pod(launcher())
+
+    assert (answer.allowed, answer.reason) == (False, "NotCreatedByKubeVirt")
+
+
+TROUBLES = {
+    "forbidden": ApiError(403, "Forbidden", "secret words"),
+    "not reached": ApiError(0, "Unreachable", "secret words"),
+    "server error": ApiError(500, "InternalError", "secret words"),
+}
+
+
+@pytest.mark.parametrize("plural", ["gpuclasses", "kubevirts"])
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES.keys())
+async def test_without_evidence_no_start(desk: Desk, plural: str, trouble: ApiError) -> None:
+    """An API server that does not answer: refused with a sentence that says so, nothing asked of the binder (A8)."""
+    desk.api.troubles[plural] = trouble
+
+    answer = await desk.vmi(vmi())
+
+    assert (answer.allowed, answer.code, answer.reason) == (False, 503, "EvidenceUnavailable")
+    assert "could not be read" in answer.message
+    assert "secret" not in answer.message
+    assert desk.events() == []
+
+
+async def test_a_slow_api_server_is_not_waited_for() -> None:
+    """Reads end at their time limit, and the refusal names it."""
+    async with opened(Patience(evidence_s=0.05)) as desk:
+        desk.api.troubles["gpuclasses"] = asyncio.Event()
+
+        answer = await desk.vmi(vmi())
+
+    assert (answer.code, answer.reason) == (503, "EvidenceUnavailable")
+    assert "within 0.05 s" in answer.message
+
+
+async def test_a_class_that_cannot_be_read_is_named(desk: Desk) -> None:
+    """An object of the wrong form refuses the start, naming it and the field."""
+    await change(desk, "l40s-24c", {"spec": {"maxCount": "two"}})
+
+    answer = await desk.vmi(vmi())
+
+    assert answer.reason == "EvidenceUnavailable"
+    assert "GPUClass l40s-24c" in answer.message
+    assert "maxCount" in answer.message
