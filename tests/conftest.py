@@ -1,5 +1,6 @@
 """What every test lives under: an error that is logged and not asked for fails it."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +8,15 @@ import pytest
 from tests.error_logs import ErrorLogs, listening
 
 pytest_plugins = ["pytester", "tests.servers"]
+
+
+def pytest_configure() -> None:
+    """Say that no event loop is wanted by default.
+
+    The plugin that lets a loop's time jump asks for one around synchronous tests too; Python before 3.14
+    would make a loop that nobody closes.
+    """
+    asyncio.set_event_loop(None)
 
 
 @pytest.fixture(autouse=True)
