@@ -4,6 +4,7 @@ A frame says which EVENTS it covers. They are read, held against the frame's dig
 with the frame's decisions: logged decisions are applied, never decided again.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
@@ -11,8 +12,8 @@ import msgspec
 
 from binder.book import Book
 from binder.evolve import SET_DECISIONS, evolve_epoch
-from binder.journal import Journal, Message
-from binder.logbook import LogReader, Said
+from binder.journal import Gap, Journal, Message, Unavailable, Unclear
+from binder.logbook import CONFIRM_SECONDS, DataLoss, LogReader, Said
 from binder.state import State, empty_state
 from binder.step import apply
 from binder.tip import START, BrokenLog, Tip, canonical
@@ -39,12 +40,22 @@ class Follower:
     """The state as the log tells it. `book` holds it; `tip` is how far the log was folded."""
 
     def __init__(
-        self, journal: Journal, state: State | None = None, tip: Tip = START, *, fold: Fold | None = None
+        self,
+        journal: Journal,
+        state: State | None = None,
+        tip: Tip = START,
+        *,
+        fold: Fold | None = None,
+        confirm_seconds: float = CONFIRM_SECONDS,
     ) -> None:
-        """Start from a state folded to `tip`, else from the first message; `fold` replaces `step.apply`."""
+        """Start from a state folded to `tip`, else from the first message; `fold` replaces `step.apply`.
+
+        `confirm_seconds`: how long either stream must stay shorter than the log says before that is loss.
+        """
         self._journal = journal
+        self._confirm = confirm_seconds
         self.book = Book(state if state is not None else empty_state())
-        self._reader = LogReader(journal, tip)
+        self._reader = LogReader(journal, tip, confirm_seconds=confirm_seconds)
         self._apply = fold or _apply
         self._events: AsyncIterator[list[Message]] | None = None
         self._waiting: deque[Message] = deque()
@@ -93,7 +104,7 @@ class Follower:
     async def _fold_frame(self, said: Said, frame: Frame) -> Step:
         entries = {entry.cause: entry.decisions for entry in frame.entries}
         digest = EventsDigest()
-        inputs = await self._take(frame.covers_to - frame.covers_from + 1)
+        inputs = await self._take(frame.covers_to - frame.covers_from + 1, frame.covers_to)
         # The whole frame is held against its digest before any of it is believed (T1).
         for message in inputs:
             digest.add(canonical(message))
@@ -109,15 +120,43 @@ class Follower:
             self._apply(self.book, frame, message, entries.get(message.sequence, ()))
         return Step(said, self.book.state, *_told(frame.generation, frame.entries))
 
-    async def _take(self, count: int) -> list[Message]:
-        await self._fill(count)
+    async def _take(self, count: int, due: int) -> list[Message]:
+        await self._fill(count, due)
         return [self._waiting.popleft() for _ in range(count)]
 
-    async def _fill(self, count: int) -> None:
+    async def _fill(self, count: int, due: int = 0) -> None:
+        """Have `count` inputs at hand. `due`: the EVENTS sequence that the log says there is, 0 where it says none."""
         if self._events is None:
             self._events = self._journal.read(EVENTS, self.book.state.events_seq + 1)
         while len(self._waiting) < count:
-            self._waiting.extend(await anext(self._events))
+            reading = asyncio.ensure_future(self._run(self._events))
+            try:
+                while not reading.done():
+                    await asyncio.wait({reading}, timeout=self._confirm if due else None)
+                    if not reading.done():
+                        await self._prove_inputs(due)
+            finally:
+                reading.cancel()
+            self._waiting.extend(reading.result())
+
+    async def _run(self, events: AsyncIterator[list[Message]]) -> list[Message]:
+        run = await anext(events, None)
+        if run is None:
+            wanted = self.book.state.events_seq + len(self._waiting) + 1
+            raise Gap(EVENTS, wanted, 0, "what was given ends there")
+        return run
+
+    async def _prove_inputs(self, due: int) -> None:
+        """Raise `DataLoss` where EVENTS ends before what the log decided on: nobody would ever bring the rest."""
+        try:
+            last = (await self._journal.info(EVENTS)).last
+        except (Unavailable, Unclear):
+            return
+        if last < due:
+            raise DataLoss(
+                f"EVENTS ends at {last}, the log decided on inputs up to {due}: the server lost acknowledged messages; "
+                f"restore the store from the archive, or `gpubinder adopt` a new generation"
+            )
 
     async def close(self) -> None:
         """Stop reading."""

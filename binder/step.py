@@ -6,7 +6,7 @@ from binder.book import Book
 from binder.decide import decide
 from binder.evolve import evolve, evolve_decision, settle
 from schemas import decisions as d
-from schemas.events import AnyEvent, decode_event
+from schemas.events import AnyEvent, UnknownMessage, decode_event
 from schemas.objects import Stamp
 
 RULES_VERSION = 1
@@ -16,12 +16,14 @@ RULES_VERSION = 1
 def read_input(book: Book, sequence: int, body: bytes) -> AnyEvent | d.Rejected | None:
     """Read one EVENTS body: the event, None for a voided one, `Rejected` for a malformed one (T6).
 
-    Raises `schemas.events.UnknownMessage` for a kind or version that this program does not know.
+    Raises `UnknownMessage` for a kind or version that this program does not know.
     """
     if sequence in book.state.voided:
         return None
     try:
         event = decode_event(body)
+    except UnknownMessage as unknown:
+        raise UnknownMessage(unknown.kind, unknown.version, sequence) from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return d.Rejected(_without_values(str(error)))
     kind = getattr(event, "kind", None)

@@ -182,10 +182,20 @@ class _Envelope(msgspec.Struct):
 
 
 class UnknownMessage(Exception):
-    """A message of a kind or version this program does not know: stop, or void it by hand (T6)."""
+    """A message of a kind or version this program does not know: stop, or void it by hand (T6).
 
-    def __init__(self, kind: str, version: int) -> None:
-        super().__init__(f"unknown message kind {kind!r} version {version}")
+    `sequence` is its place in EVENTS, 0 where that is not known.
+    """
+
+    def __init__(self, kind: str, version: int, sequence: int = 0) -> None:
+        said = f"message kind {kind!r} version {version}"
+        super().__init__(
+            f"EVENTS message {sequence}: {said} is not known to this program: run the version that wrote it, "
+            f"or skip it for good with `gpubinder void {sequence} --why TEXT`"
+            if sequence
+            else f"unknown {said}"
+        )
+        self.kind, self.version, self.sequence = kind, version, sequence
 
 
 def encode_event(event: AnyEvent) -> bytes:
