@@ -7,7 +7,7 @@ import pytest
 
 from tests.error_logs import ErrorLogs, listening
 
-pytest_plugins = ["pytester", "tests.servers"]
+pytest_plugins = ["pytester", "tests.cluster.fixtures", "tests.servers"]
 
 
 def pytest_configure() -> None:
