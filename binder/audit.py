@@ -3,6 +3,8 @@
 Nothing here trusts the operator: only the stored bytes and, where it is at hand, the anchor.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from binder.anchor import NotOurs, prove_anchor
@@ -10,8 +12,9 @@ from binder.book import Book
 from binder.follower import Follower
 from binder.journal import Gap, Journal, Message
 from binder.logbook import DataLoss
+from binder.state import State
 from binder.step import RULES_VERSION, apply, step
-from binder.tip import BrokenLog, Tip
+from binder.tip import START, BrokenLog, Tip
 from schemas.decisions import Decision
 from schemas.events import UnknownMessage
 from schemas.frames import Epoch, Frame, Void
@@ -24,6 +27,14 @@ class Difference(msgspec.Struct, frozen=True):
     sequence: int
     logged: tuple[Decision, ...]
     derived: tuple[Decision, ...]
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One input as an audit met it. `derived` None: not decided again, the log's own word stands alone."""
+
+    message: Message
+    logged: tuple[Decision, ...]
+    derived: tuple[Decision, ...] | None
 
 
 class Report(msgspec.Struct):
@@ -57,12 +68,25 @@ class Report(msgspec.Struct):
 
 
 class Auditor:
-    """Reads a journal from its first message and reports; `report` grows while it reads."""
+    """Reads a journal, from its first message or from a state folded to `tip`; `report` grows while it reads.
 
-    def __init__(self, journal: Journal) -> None:
+    `heard` is told each input, in order. `confirm_seconds`: how long a stream must stay shorter than the
+    log says before that is a finding.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        state: State | None = None,
+        tip: Tip = START,
+        *,
+        heard: Callable[[Turn], None] | None = None,
+        confirm_seconds: float = 2.0,
+    ) -> None:
         self._journal = journal
+        self._heard = heard
         self.report = Report()
-        self.follower = Follower(journal, fold=self._fold)
+        self.follower = Follower(journal, state, tip, fold=self._fold, confirm_seconds=confirm_seconds)
 
     async def verify(self, anchor: Tip | None = None) -> Report:
         """Read the whole log as it stands now. Findings are in the report, never raised."""
@@ -99,10 +123,16 @@ class Auditor:
         if frame.rules != RULES_VERSION or report.difference is not None:
             report.chain_only += bool(logged)
             apply(book, message.sequence, message.stamp_ns, message.body, logged)
+            self._tell(Turn(message, logged, None))
             return
         derived = step(book, message.sequence, message.stamp_ns, message.body)
+        self._tell(Turn(message, logged, derived))
         if derived != logged:
             # From here on our state is not the log's: the rest is held against the chain alone.
             report.difference = Difference(message.sequence, logged, derived)
         else:
             report.rederived += bool(logged)
+
+    def _tell(self, turn: Turn) -> None:
+        if self._heard is not None:
+            self._heard(turn)

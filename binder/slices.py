@@ -7,7 +7,6 @@ state, then every stored message as it was stored. Bodies that are not UTF-8 sta
 import gzip
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
@@ -15,15 +14,18 @@ from binder.follower import Follower
 from binder.journal import Gap, Journal, Message, StreamInfo
 from binder.snapshot import decode_state, encode_state
 from binder.state import State
-from binder.tip import Tip
-from schemas.frames import Frame, decode_record
+from binder.tip import BrokenLog, Tip
+from schemas.frames import Frame, Record, decode_record
 from schemas.streams import DECISIONS, EVENTS
 
 SLICE_VERSION = 1
 
 
 class Head(msgspec.Struct, frozen=True):
-    """First line: `tip` is the log's tip before the stretch, `state` what was folded to it."""
+    """First line: `tip` is the log's tip before the stretch, `state` what was folded to it.
+
+    Nothing in the file vouches for `state`: compare its digest with that of `replay` at `tip`.
+    """
 
     tip: Tip
     state: msgspec.Raw
@@ -62,36 +64,52 @@ async def cut(journal: Journal, events_from: int, events_to: int, path: Path) ->
     Raises `LookupError` where the log does not cover the stretch.
     """
     last = (await journal.info(DECISIONS)).last
-    follower, first = Follower(journal), 0
-    kept: list[Line] = []
-    head: Head | None = None
-    tip, body = follower.tip, encode_state(follower.book.state)
-    async for message in _messages(journal, DECISIONS, 1, last):
-        record = decode_record(message.body)
-        reaches = isinstance(record, Frame) and record.covers_to >= max(events_from, 1)
-        if head is None and reaches:
-            tip, body = follower.tip, encode_state(follower.book.state)
-            first = cast("Frame", record).covers_from
-            head = Head(tip, msgspec.Raw(body), first, first - 1)
-            before = await journal.get(DECISIONS, tip.sequence)
-            kept = [_line(DECISIONS, before)] if before is not None else []
-        if head is not None:
-            kept.append(_line(DECISIONS, message))
-            if isinstance(record, Frame):
-                head = msgspec.structs.replace(head, events_to=record.covers_to)
-                if record.covers_to >= events_to:
-                    break
-        else:
-            async for _ in follower.steps(until=message.sequence):
-                pass
-    if head is None:
-        raise LookupError(f"no frame covers EVENTS {events_from}..{events_to}: the log covers up to {tip.covers_to}")
+    first, until = await _frames(journal, events_from, events_to, last)
+    # Folded with every check: a slice of a broken log would only prove itself.
+    follower = Follower(journal)
+    async for _ in follower.steps(until=first - 1):
+        pass
     await follower.close()
-    kept += [_line(EVENTS, message) async for message in _messages(journal, EVENTS, head.events_from, head.events_to)]
+    tip, state = follower.tip, encode_state(follower.book.state)
+    before = await journal.get(DECISIONS, tip.sequence) if tip.sequence else None
+    kept = [_line(DECISIONS, before)] if before is not None else []
+    covers_to = tip.covers_to
+    async for message in _messages(journal, DECISIONS, first, until):
+        kept.append(_line(DECISIONS, message))
+        record = _record(message)
+        if isinstance(record, Frame):
+            covers_to = record.covers_to
+    covers_from = follower.book.state.events_seq + 1
+    kept += [_line(EVENTS, message) async for message in _messages(journal, EVENTS, covers_from, covers_to)]
+    head = Head(tip, msgspec.Raw(state), covers_from, covers_to)
     with gzip.open(path, "wb") as file:
         for line in (head, *kept):
             file.write(msgspec.json.encode(line) + b"\n")
     return head
+
+
+async def _frames(journal: Journal, events_from: int, events_to: int, last: int) -> tuple[int, int]:
+    """Return the first and the last DECISIONS sequence that the stretch needs."""
+    first, covered = 0, 0
+    async for message in _messages(journal, DECISIONS, 1, last):
+        record = _record(message)
+        if not isinstance(record, Frame):
+            continue
+        covered = record.covers_to
+        if not first and covered >= max(events_from, 1):
+            first = message.sequence
+        if first and covered >= events_to:
+            return first, message.sequence
+    if not first:
+        raise LookupError(f"the log decided on EVENTS up to {covered}: nothing covers {events_from} to {events_to}")
+    return first, last
+
+
+def _record(message: Message) -> Record:
+    try:
+        return decode_record(message.body)
+    except msgspec.DecodeError as error:
+        raise BrokenLog(message.sequence, f"unreadable to this program version ({error})") from None
 
 
 def load(path: Path) -> Slice:
