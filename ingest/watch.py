@@ -59,7 +59,7 @@ class Watching:
     def __init__(
         self, source: Source, kube: Kube, outlet: Outlet, marks: Marks, *, unserved_s: float = UNSERVED_S
     ) -> None:
-        self._source = source
+        self.source = source
         self._kind = source.kind
         self._kube = kube
         self._outlet = outlet
@@ -70,7 +70,6 @@ class Watching:
         self._asks = 0
         self._rounds_left = 0
         self._target = ""
-        self._in_doubt = False
         self._rewound = False
         self._reading: Reading | None = None
         self._wake = asyncio.Event()
@@ -107,9 +106,12 @@ class Watching:
         self._shown.relist()
         self._session = await self._outlet.open(self._kind, rewound=self._rewound)
         await self._list()
+        fresh = True
         while True:
-            await self._look_first()
+            if self._rounds_left or not fresh:
+                await self._look_first()
             await self._follow()
+            fresh = False
 
     async def _list(self) -> None:
         """Publish the list page by page, then say that it is complete."""
@@ -131,7 +133,7 @@ class Watching:
         while True:
             try:
                 page = await self._kube.list_page(
-                    self._source.resource, namespace=self._source.namespace, limit=limit, continue_token=token
+                    self.source.resource, namespace=self.source.namespace, limit=limit, continue_token=token
                 )
             except ApiError as error:
                 if error.code == _NOT_FOUND:
@@ -153,7 +155,7 @@ class Watching:
                 await self._outlet.not_served(self._kind, self._session)
             await self._pause(self._unserved_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
             try:
-                await self._kube.list_page(self._source.resource, namespace=self._source.namespace, limit=1)
+                await self._kube.list_page(self.source.resource, namespace=self.source.namespace, limit=1)
             except ApiError as error:
                 if error.code != _NOT_FOUND:
                     await self._failed("list", error)
@@ -161,22 +163,21 @@ class Watching:
             return
 
     async def _look_first(self) -> None:
-        """Before watching: where does the API server stand? Asked only when a mark is wanted or the watch in doubt.
+        """Before watching again: where does the API server stand?
 
+        A watch from a version that a restored server has not reached would be silent for ever (T12).
         A list reads with quorum and makes the API server's own cache catch up, so that a bookmark
-        beyond it follows soon even where nothing changes. A watch from a version that a restored
-        server has not reached would be silent for ever (T12).
+        beyond it follows soon even where nothing changes.
         """
-        while self._rounds_left or self._in_doubt:
+        asks = -1
+        while asks != self._asks:
             asks = self._asks
             newest = (await self._page(limit=1)).resource_version
             if rv_after(self.version, newest):
                 raise _NewSession("the API server's versions went back", rewound=True)
-            self._in_doubt = False
-            if asks == self._asks:
-                self._target = newest if self._rounds_left else ""
-                self._answer()
-                return
+        if self._rounds_left:
+            self._target = newest
+            self._answer()
 
     async def _follow(self) -> None:
         """Hold one watch until it ends."""
@@ -184,10 +185,10 @@ class Watching:
         seconds = ASKED_S if self._rounds_left else random.randint(*WATCH_S)  # noqa: S311 - spreads load
         self._reading = reading = Reading(
             self._kube.watch(
-                self._source.resource,
+                self.source.resource,
                 resource_version=self.version,
                 timeout_seconds=seconds,
-                namespace=self._source.namespace,
+                namespace=self.source.namespace,
             )
         )
         try:
@@ -203,27 +204,23 @@ class Watching:
         if reading.error is not None:
             await self._cut(reading.error)
         elif asks == self._asks:
-            await self._ended(seen=seen, lasted=asyncio.get_running_loop().time() - began)
+            await self._ended(quickly=not seen and asyncio.get_running_loop().time() - began < QUICK_S)
 
     async def _cut(self, error: ApiError) -> None:
         if error.code == _GONE:
             raise _NewSession("the watch's version was forgotten")
         if error.code == _NOT_FOUND:
             raise _NewSession("the kind is not served")
-        self._in_doubt = True
         await self._failed("watch", error)
 
-    async def _ended(self, *, seen: bool, lasted: float) -> None:
+    async def _ended(self, *, quickly: bool) -> None:
         """The server ended the watch in good order."""
         if self._rounds_left:
             self._rounds_left -= 1
             if not self._rounds_left:
                 raise _NewSession("no bookmark came that a new leader could go by")
-        elif not seen:
-            # Not even a bookmark in minutes, or a server that ends watches at once.
-            self._in_doubt = True
-            if lasted < QUICK_S:
-                await self._pause(self._requests.next())
+        if quickly:
+            await self._pause(self._requests.next())
 
     async def _take(self, batch: Sequence[WatchEvent]) -> None:
         """Publish what of a batch is news, then say how far this got."""
@@ -253,7 +250,7 @@ class Watching:
     def _news(self, event: WatchEvent) -> tuple[AnyView | Gone | None, str]:
         """Return what of an event must be published, and the version it carries ('' if that can't be read)."""
         try:
-            read = self._source.gone if event.type == _DELETED else self._source.view
+            read = self.source.gone if event.type == _DELETED else self.source.view
             seen = read(event.object)
         except Unreadable as error:
             self.unreadable += 1
