@@ -5,6 +5,7 @@ webhook configuration must name. While an authority is replaced, the bundle hold
 """
 
 import os
+import secrets
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -41,9 +42,12 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 def new_authority(now: datetime, days: int = AUTHORITY_DAYS) -> Pair:
-    """Return a self-signed authority that may sign serving certificates and nothing below them."""
+    """Return a self-signed authority that may sign serving certificates and nothing below them.
+
+    Its name is its own: two authorities in one bundle must not be taken for each other.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"gpubinder webhooks {now:%Y-%m-%d}")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"gpubinder webhooks {secrets.token_hex(8)}")])
     usage = x509.KeyUsage(
         digital_signature=True,
         key_cert_sign=True,
@@ -59,6 +63,7 @@ def new_authority(now: datetime, days: int = AUTHORITY_DAYS) -> Pair:
         _builder(name, name, key.public_key(), now, days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
     return Pair(_pem(certificate), _key_pem(key))
@@ -79,6 +84,7 @@ def serving_pair(authority: Pair, hosts: tuple[str, ...], now: datetime, days: i
         _builder(name, issuer.subject, key.public_key(), now, days)
         .add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(issuer_key, hashes.SHA256())
     )
