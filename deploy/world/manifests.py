@@ -27,16 +27,9 @@ def encode(obj: Obj | list[Obj]) -> bytes:
 
 
 def copied(obj: Obj) -> Obj:
-    """Return a deep copy of plain JSON data, several times faster than `copy.deepcopy`."""
-    return {name: _copied(value) for name, value in obj.items()}
-
-
-def _copied(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value
+    """Return a deep copy of plain JSON data: through MessagePack, many times faster than `copy.deepcopy`."""
+    found: Obj = msgspec.msgpack.decode(msgspec.msgpack.encode(obj))
+    return found
 
 
 def meta(obj: Obj) -> Obj:

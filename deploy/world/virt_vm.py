@@ -10,6 +10,7 @@ from binder.kube import ApiError
 from deploy.world.clock import unstamp
 from deploy.world.manifests import (
     Obj,
+    condition,
     copied,
     deleting,
     dig,
@@ -217,5 +218,11 @@ class VmController:
         left = [one for one in new["status"].pop("stateChangeRequests", ()) if one.get("action") not in settled]
         if left:
             new["status"]["stateChangeRequests"] = left
-        if new != vm:
+        if new != vm and (self._scribe.chatter or _acts_on(new) != _acts_on(vm)):
             await self._scribe.replace(self._caches.vms, new, subresource="status")
+
+
+def _acts_on(vm: Obj) -> Obj:
+    """Return the part of a VM's status that its controller, or somebody who waits for it, acts on."""
+    names = ("printableStatus", "startFailure", "stateChangeRequests", "runStrategy", "ready")
+    return {name: dig(vm, "status", name) for name in names} | {"failure": condition(vm, "Failure")}

@@ -32,6 +32,7 @@ from deploy.world.virt_names import (
     PENDING,
     RUNNING,
     SCHEDULED,
+    SCHEDULING,
     STORAGE_API,
     UNPAUSED,
 )
@@ -184,6 +185,8 @@ class VmiController:
             now=self._scribe.now(),
         )
         new = next_vmi(vmi, seen)
+        if not self._scribe.chatter and phase_of(vmi) == PENDING and phase_of(new) == SCHEDULING:
+            new = next_vmi(new, seen)  # what the next round would add anyway
         if phase_of(vmi) in {SCHEDULED, RUNNING}:
             # The object is virt-handler's now: patch what changed, and only if it still stands as seen.
             operations = _patch(vmi, new)
