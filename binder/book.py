@@ -5,59 +5,97 @@ all of them anew, and `invariants.check` compares the two.
 """
 
 import heapq
-from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
 
-from binder.state import GpuSet, State, Touch
-from schemas.objects import AnyView, NodeView, PodView, PvcView, VmiView
+from binder.launchers import gated_launchers, may_be_served, newest
+from binder.members import Members
+from binder.order import DIRTY, ENDS, ON_NODES, Group, Line, Rank, rank_of, room_group, short_group
+from binder.state import Admitted, GpuSet, State, Touch
+from binder.usage import Share, Usage, units
+from schemas.objects import AnyView, ClaimView, ClassView, NodeView, PodView, PvcView, VmiView
+from schemas.reasons import Wait
 
-Amounts = dict[str, int]
+ADMITTED_KEPT_NS = 600 * 1_000_000_000
+"""Logical time for which an answered launcher create is remembered while its VMI was never seen."""
+
+ON_NODES_REASONS = (
+    Wait.NO_SUCH_DEVICE,
+    Wait.NODE_NOT_READY,
+    Wait.TAINT_NOT_TOLERATED,
+    Wait.NODE_AFFINITY,
+    Wait.VOLUME_ELSEWHERE,
+    Wait.NO_ROOM,
+    Wait.NO_ROOM_OTHER,
+)
+"""Reasons that a change of nodes alone can end."""
+
+ROOM_REASONS = (Wait.NO_ROOM, Wait.NO_ROOM_OTHER)
+"""Reasons that room on a node can end: a node serves the set, and is full."""
 
 
 class Book:
-    """State plus indexes. `used`, `free`: amounts per node and resource in the units of `schemas.objects`."""
+    """State plus indexes. `usage` counts amounts, `line` keeps the sets that a pass may have to look at."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.used: dict[str, Amounts] = {}
-        self.pods_by_vmi: dict[str, dict[str, bool]] = {}
+        self.usage = Usage(state.objects["nodes"])
+        self.line = Line()
+        self.pods_by_vmi = Members()
+        self.pods_by_stamp = Members()
         self.vmi_keys: dict[str, str] = {}
-        self.volume_pvcs: dict[str, dict[str, bool]] = {}
-        self.pvc_vmis: dict[str, dict[str, bool]] = {}
+        self.volume_pvcs = Members()
+        self.pvc_vmis = Members()
+        self.pvc_pods = Members()
+        self.owner_claims = Members()
         self.claim_sets: dict[str, str] = {}
-        self.ranked: dict[str, list[tuple[int, str]]] = {}
-        self.waiting: dict[str, dict[int, dict[str, bool]]] = {}
+        self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []
-        self._free: dict[str, Amounts] = {}
-        self._pod_share: dict[str, tuple[str, Amounts]] = {}
-        self._set_share: dict[str, tuple[str, Amounts]] = {}
         self._rebuild()
 
     def _rebuild(self) -> None:
         state, dirty_nodes = self.state, dict(self.state.dirty_nodes)
-        for view in state.objects["gpuclasses"].values():
-            self.ranked.setdefault(view.resource, [])  # type: ignore[union-attr]  # classes alone
-        for name in state.objects["nodes"]:
-            self._rank(name)
-        for uid, gpu_set in state.sets.items():
-            self._index_set(uid, None, gpu_set)
-        for kind in ("virtualmachineinstances", "persistentvolumeclaims", "pods"):
+        for kind in ("gpuclasses", "nodes", "virtualmachineinstances", "persistentvolumeclaims", "gpuclaims"):
             for key, view in state.objects[kind].items():
                 self._index_object(kind, key, None, view)
-        for uid, admitted in state.admitted.items():
-            self.deadlines.append((admitted.at_ns + ADMITTED_KEPT_NS, uid))
+        for uid, gpu_set in state.sets.items():
+            self._index_set(uid, None, gpu_set)
+        for key, view in state.objects["pods"].items():
+            self._index_object("pods", key, None, view)
+        self.deadlines.extend((admitted.at_ns + ADMITTED_KEPT_NS, uid) for uid, admitted in state.admitted.items())
         heapq.heapify(self.deadlines)
+        for uid in {**state.sets, **state.dirty_sets}:
+            self.line_up(uid)
         # Deriving marks nodes as touched; what was dirty is part of the state and stays as it was.
         state.dirty_nodes = dirty_nodes
 
     def free(self, node: NodeView, resource: str) -> int:
         """Return what is left of a resource on a node; below zero where more is used than offered."""
-        used = self.used.get(node.name)
-        return node.allocatable.get(resource, 0) - (used.get(resource, 0) if used else 0)
+        return self.usage.free(node, resource)
 
-    def roomy(self, resource: str, count: int) -> list[tuple[int, str]]:
-        """Return (free, node) of the nodes with at least `count` units free, fullest first, then by name."""
-        ranked = self.ranked.get(resource, [])
-        return ranked[bisect_left(ranked, (count, "")) :]
+    def vmi_of(self, uid: str) -> VmiView | None:
+        """Return the VMI with that uid, as long as it is seen."""
+        return self.state.vmi(self.vmi_keys.get(uid, ""))
+
+    def launcher_of(self, vmi: VmiView) -> PodView | None:
+        """Return the VMI's admitted, listed, living launcher that still stands behind our gate."""
+        known = self.state.admitted.get(vmi.uid)
+        if known is None:
+            return None
+        listed = gated_launchers(self.state, vmi, self.pods_by_vmi.of(vmi.uid))
+        return newest(pod for pod in listed if pod.admission in known.requests and not self.is_copied(pod))
+
+    def is_copied(self, pod: PodView) -> bool:
+        """Say whether another pod of the namespace carries the pod's stamp: then neither is believed (T25)."""
+        return self.pods_by_stamp.count(f"{pod.namespace}/{pod.admission}") > 1
+
+    def in_line(self, uids: Iterable[str]) -> list[str]:
+        """Return the sets in the order they are served."""
+        return sorted(uids, key=self.rank)
+
+    def rank(self, uid: str) -> Rank:
+        """Return a set's place in the queue."""
+        vmi = self.vmi_of(uid)
+        return rank_of(self.state, uid, vmi.key if vmi else "", self.launcher_of(vmi) if vmi else None)
 
     def store(self, kind: str, key: str, view: AnyView | None) -> AnyView | None:
         """Put a view into its table, or take it out (None), and return what stood there."""
@@ -78,22 +116,65 @@ class Book:
         else:
             self.state.sets[uid] = gpu_set
         self._index_set(uid, before, gpu_set)
+        self.line_up(uid)
 
-    def touch(self, node: str, how: Touch) -> None:
-        """Mark a node for the next pass."""
-        self.state.dirty_nodes[node] = self.state.dirty_nodes.get(node, 0) | how
+    def store_admitted(self, uid: str, admitted: Admitted | None) -> None:
+        """Remember which launcher creates of a VMI were answered, or forget them (None)."""
+        if admitted is None:
+            self.state.admitted.pop(uid, None)
+        else:
+            self.state.admitted[uid] = admitted
+            heapq.heappush(self.deadlines, (admitted.at_ns + ADMITTED_KEPT_NS, uid))
+        self.line_up(uid)
 
-    def rank_resource(self, resource: str) -> None:
-        """Start to keep the nodes of a resource in order: a class counts by it now."""
-        if resource not in self.ranked:
-            self.ranked[resource] = []
-            for name in self.state.objects["nodes"]:
-                self._rank_one(name, resource)
+    def touch(self, name: str, how: Touch) -> None:
+        """Mark a node for the next pass, if it offers anything that is counted."""
+        if self.usage.offers(self.state.node(name)):
+            self.state.dirty_nodes[name] = self.state.dirty_nodes.get(name, 0) | how
+
+    def mark(self, uid: str) -> None:
+        """Mark a set for the next pass."""
+        if uid not in self.state.dirty_sets:
+            self.state.dirty_sets[uid] = True
+            self.line_up(uid)
+
+    def unmark(self, uid: str) -> None:
+        """Say that a set was looked at."""
+        if self.state.dirty_sets.pop(uid, None):
+            self.line_up(uid)
+
+    def line_up(self, uid: str) -> None:
+        """Keep a set's place in the line: something about it changed."""
+        if uid not in self.state.dirty_sets and uid not in self.state.sets:
+            self.line.drop(uid)
+            return
+        vmi = self.vmi_of(uid)
+        pod = self.launcher_of(vmi) if vmi is not None else None
+        groups = self._groups(uid, vmi, pod)
+        self.line.put(uid, rank_of(self.state, uid, vmi.key if vmi else "", pod), groups)
+
+    def _groups(self, uid: str, vmi: VmiView | None, pod: PodView | None) -> tuple[Group, ...]:
+        gpu_set = self.state.sets.get(uid)
+        groups: list[Group] = []
+        if uid in self.state.dirty_sets:
+            groups.append(DIRTY)
+            if gpu_set is not None and (gpu_set.node or vmi is None):
+                groups.append(ENDS)
+        if gpu_set is None or gpu_set.node or vmi is None or pod is None or not may_be_served(vmi):
+            return tuple(groups)
+        if gpu_set.reason in ON_NODES_REASONS:
+            groups.append(ON_NODES)
+            resource, count = min(units(gpu_set).items())
+            if gpu_set.reason in ROOM_REASONS:
+                groups.append(room_group(resource, count))
+            if gpu_set.reason is Wait.NO_ROOM_OTHER:
+                groups.append(short_group(resource))
+        return tuple(groups)
 
     def _index_object(self, kind: str, key: str, before: AnyView | None, view: AnyView | None) -> None:
         match kind:
             case "nodes":
-                self._rank(key)
+                self.usage.rank(key)
             case "pods":
                 self._index_pod(key, _pod(before), _pod(view))
             case "virtualmachineinstances":
@@ -101,131 +182,108 @@ class Book:
             case "persistentvolumeclaims":
                 self._index_pvc(key, _pvc(before), _pvc(view))
             case "gpuclasses":
-                if view is not None:
-                    self.rank_resource(view.resource)  # type: ignore[union-attr]  # classes alone
+                self._index_class(before, view)
+            case "gpuclaims":
+                for claim, put in ((before, self.owner_claims.drop), (view, self.owner_claims.add)):
+                    if isinstance(claim, ClaimView) and claim.owner_uid:
+                        put(claim.owner_uid, key)
             case _:
                 pass
 
     def _index_pod(self, key: str, before: PodView | None, view: PodView | None) -> None:
-        if before is not None and before.owner_uid:
-            _drop(self.pods_by_vmi, before.owner_uid, key)
-        if view is not None and view.owner_uid:
-            self.pods_by_vmi.setdefault(view.owner_uid, {})[key] = True
-        share = None
-        if view is not None and view.node and not view.ended and not self._is_booked(view):
-            share = (view.node, view.requests)
-        self._share(self._pod_share, key, share)
+        for index, under in _pod_keys(self, before):
+            index.drop(under, key)
+        for index, under in _pod_keys(self, view):
+            index.add(under, key)
+        self._count_pod(key, view)
+        for pod in (before, view):
+            if pod is not None and pod.owner_uid:
+                self._line_up_owners(pod)
+
+    def _line_up_owners(self, pod: PodView) -> None:
+        for key in (pod.key, *self.pods_by_stamp.of(f"{pod.namespace}/{pod.admission}")):
+            other = self.state.pod(key)
+            self.line_up(other.owner_uid if other is not None else pod.owner_uid)
+
+    def _count_pod(self, key: str, pod: PodView | None) -> None:
+        """Count a pod that runs on a node, unless the booking of its VMI counts it already."""
+        counts = pod is not None and pod.node and not pod.ended and not self._is_booked(pod)
+        self._take("pods", key, (pod.node, pod.requests) if pod is not None and counts else None)
 
     def _is_booked(self, pod: PodView) -> bool:
-        """Say whether a set's booking already counts this pod: its launcher, on the node it was placed on."""
+        """Say whether a booking counts this pod: temporary pod and launcher share one (T25)."""
         gpu_set = self.state.sets.get(pod.owner_uid) if pod.owner_uid else None
-        return gpu_set is not None and gpu_set.pod_uid == pod.uid and gpu_set.node == pod.node
+        return gpu_set is not None and gpu_set.node == pod.node and pod.uid in {gpu_set.pod_uid, gpu_set.former}
 
     def _index_vmi(self, key: str, before: VmiView | None, view: VmiView | None) -> None:
         if before is not None:
             self.vmi_keys.pop(before.uid, None)
             for name in before.volumes:
-                _drop(self.pvc_vmis, f"{before.namespace}/{name}", before.uid)
+                self.pvc_vmis.drop(f"{before.namespace}/{name}", before.uid)
         if view is not None:
             self.vmi_keys[view.uid] = key
             for name in view.volumes:
-                self.pvc_vmis.setdefault(f"{view.namespace}/{name}", {})[view.uid] = True
+                self.pvc_vmis.add(f"{view.namespace}/{name}", view.uid)
+        for vmi in (before, view):
+            if vmi is not None:
+                self.line_up(vmi.uid)
 
     def _index_pvc(self, key: str, before: PvcView | None, view: PvcView | None) -> None:
         if before is not None and before.volume:
-            _drop(self.volume_pvcs, before.volume, key)
+            self.volume_pvcs.drop(before.volume, key)
         if view is not None and view.volume:
-            self.volume_pvcs.setdefault(view.volume, {})[key] = True
+            self.volume_pvcs.add(view.volume, key)
+
+    def _index_class(self, before: AnyView | None, view: AnyView | None) -> None:
+        for side, sign in ((view, 1), (before, -1)):
+            if isinstance(side, ClassView):
+                count = self.class_resources.get(side.resource, 0) + sign
+                self.class_resources[side.resource] = count
+                if not count:
+                    del self.class_resources[side.resource]
+                self.usage.refer(side.resource, sign)
 
     def _index_set(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
-        if before is not None and before.reason is not None and not before.node:
-            for resource, count in units(before).items():
-                self.waiting[resource][count].pop(uid, None)
-        if after is not None and after.reason is not None and not after.node:
-            for resource, count in units(after).items():
-                self.waiting.setdefault(resource, {}).setdefault(count, {})[uid] = True
-        for claim in before.claims if before else ():
-            self.claim_sets.pop(f"{before.vmi.namespace}/{claim.name}", None)  # type: ignore[union-attr]  # loop is empty
-        for claim in after.claims if after else ():
-            self.claim_sets[f"{after.vmi.namespace}/{claim.name}"] = uid  # type: ignore[union-attr]  # loop is empty
+        if (before.claims if before else ()) != (after.claims if after else ()):
+            self._index_claims(uid, before, after)
         if after is not None and after.retry_ns and (before is None or before.retry_ns != after.retry_ns):
             heapq.heappush(self.deadlines, (after.retry_ns, uid))
-        share = (after.node, after.requests) if after is not None and after.node else None
-        if self._share(self._set_share, uid, share):
-            self._recount_pods(uid)
+        self._take("sets", uid, (after.node, after.requests) if after is not None and after.node else None)
+        if _booking(before) != _booking(after):
+            for key in self.pods_by_vmi.of(uid):
+                self._count_pod(key, self.state.pod(key))
 
-    def _recount_pods(self, uid: str) -> None:
-        """Count a VMI's pods anew: its booking came, went or moved."""
-        for key in self.pods_by_vmi.get(uid, ()):
-            pod = self.state.pod(key)
-            self._index_pod(key, pod, pod)
-
-    def _share(
-        self, shares: dict[str, tuple[str, Amounts]], key: str, share: tuple[str, Amounts] | None
-    ) -> bool:
-        before = shares.get(key)
-        if before == share:
-            return False
+    def _index_claims(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
         if before is not None:
-            del shares[key]
-            self._use(before[0], before[1], -1)
-        if share is not None:
-            shares[key] = share
-            self._use(share[0], share[1], 1)
-        return True
+            for claim in before.claims:
+                self.claim_sets.pop(f"{before.vmi.namespace}/{claim.name}", None)
+        if after is not None:
+            for claim in after.claims:
+                self.claim_sets[f"{after.vmi.namespace}/{claim.name}"] = uid
+                self.usage.refer(claim.resource, 1)
+        for claim in before.claims if before is not None else ():
+            self.usage.refer(claim.resource, -1)
 
-    def _use(self, node: str, amounts: Amounts, sign: int) -> None:
-        used = self.used.setdefault(node, {})
-        for resource, amount in amounts.items():
-            used[resource] = used.get(resource, 0) + sign * amount
-            if not used[resource]:
-                del used[resource]
-            if resource in self.ranked:
-                self._rank_one(node, resource)
-        if not used:
-            del self.used[node]
-        self.touch(node, Touch.GROWN if sign < 0 else Touch.SHRUNK)
-
-    def _rank(self, name: str) -> None:
-        for resource in self.ranked:
-            self._rank_one(name, resource)
-
-    def _rank_one(self, name: str, resource: str) -> None:
-        """Keep one node's place in the order of one resource."""
-        node = self.state.node(name)
-        offers = node is not None and node.allocatable.get(resource, 0) > 0
-        now = self.free(node, resource) if node is not None and offers else None
-        known = self._free.setdefault(resource, {})
-        before = known.get(name)
-        if before == now:
-            return
-        ranked = self.ranked[resource]
-        if before is not None:
-            del ranked[bisect_left(ranked, (before, name))]
-            del known[name]
-        if now is not None:
-            insort(ranked, (now, name))
-            known[name] = now
+    def _take(self, table: str, key: str, share: Share | None) -> None:
+        before, changed = self.usage.take(table, key, share)
+        if changed and before is not None:
+            self.touch(before[0], Touch.GROWN)
+        if changed and share is not None:
+            self.touch(share[0], Touch.SHRUNK)
 
 
-ADMITTED_KEPT_NS = 600 * 1_000_000_000
-"""Logical time for which an answered launcher create is remembered while its VMI was never seen."""
+def _booking(gpu_set: GpuSet | None) -> tuple[str, str, str]:
+    return (gpu_set.node, gpu_set.pod_uid, gpu_set.former) if gpu_set is not None else ("", "", "")
 
 
-def units(gpu_set: GpuSet) -> Amounts:
-    """Return the units a set asks of each resource: two classes may share one (C54)."""
-    total: Amounts = {}
-    for claim in gpu_set.claims:
-        total[claim.resource] = total.get(claim.resource, 0) + claim.count
-    return total
-
-
-def _drop(index: dict[str, dict[str, bool]], key: str, member: str) -> None:
-    members = index.get(key)
-    if members is not None:
-        members.pop(member, None)
-        if not members:
-            del index[key]
+def _pod_keys(book: Book, pod: PodView | None) -> Iterator[tuple[Members, str]]:
+    """Name the indexes that hold a pod, each with the key it stands under."""
+    if pod is not None and pod.admission:
+        yield book.pods_by_stamp, f"{pod.namespace}/{pod.admission}"
+    if pod is not None and pod.owner_uid:
+        yield book.pods_by_vmi, pod.owner_uid
+        for name in pod.pvcs:
+            yield book.pvc_pods, f"{pod.namespace}/{name}"
 
 
 def _pod(view: AnyView | None) -> PodView | None:

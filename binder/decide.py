@@ -1,23 +1,22 @@
 """What to do about one input: the pass over what it touched, in the order of the design.
 
-Answers to admission -> ends of bookings and sets -> gated pods by priority, first wait, name.
-A pass is a generator: whoever runs it folds each decision before asking for the next, so that the
-next one sees it (D2). It reads the state and never changes it.
+Answers to admission -> ends of bookings and sets -> gated pods by priority, first wait, name -> reasons
+for those that got no place. A pass is a generator: whoever runs it folds each decision before asking for
+the next, so that the next one sees it (D2). It reads the state and never changes it.
 """
 
 from collections.abc import Iterator
 
 from binder.book import Book
-from binder.decide_set import ending, next_step
-from binder.evolve import SETS_PER_INPUT_MAX, may_place
-from binder.order import in_line
+from binder.decide_set import ending, opening, placing, telling
+from binder.evolve import Spent, may_place
+from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
-from binder.settings import settings_of
-from binder.state import Touch
+from binder.settings import Settings, settings_of
+from binder.touched import Touched
 from schemas import decisions as d
 from schemas import events as e
 from schemas.objects import ClaimView
-from schemas.reasons import Wait
 
 
 def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
@@ -30,65 +29,72 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
     # 2. Nothing is placed or given up on a picture that may be old.
     if not may_place(book.state):
         return
-    yield from _undecided_claims(book)
+    spent = Spent()
+    for decision in _pass(book, spent):
+        spent.add(decision)
+        yield decision
+
+
+def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
+    for claim in _undecided_claims(book):
+        if spent.is_all():
+            return
+        yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
     # 3. What ended frees its units first.
-    decided: dict[str, bool] = {}
-    for uid in sorted(book.state.dirty_sets):
-        if len(decided) >= SETS_PER_INPUT_MAX:
+    for uid in book.line.members(ENDS):
+        if spent.is_all():
             return
-        for decision in ending(book, uid):
-            decided[uid] = True
-            yield decision
-    # 4. Then the gated pods, in their order.
-    yield from _gated(book, decided)
+        yield from ending(book, uid)
+    # 4. Then the gated pods, in their order; who gets no place hears why when all are served.
+    settings, touched, unplaced = settings_of(book.state), Touched(book), list[str]()
+    rank = FIRST
+    while (head := _next(book, touched, rank)) is not None:
+        rank, uid = head, head[-1]
+        if spent.is_all() and not spent.is_about(uid):
+            break
+        yield from opening(book, uid)
+        placed = placing(book, settings, uid, touched.among(uid))
+        if placed is not None:
+            yield placed
+            touched.look_again()
+        else:
+            unplaced.append(uid)
+    yield from _reasons(book, settings, touched, spent, unplaced)
 
 
-def _gated(book: Book, decided: dict[str, bool]) -> Iterator[d.Decision]:
-    """Serve the queue: sets that changed look at every node, the others at the touched nodes alone."""
-    whole = dict(book.state.dirty_sets)
-    touched = dict(book.state.dirty_nodes)
-    queue = in_line(book, {**dict.fromkeys(_woken(book, touched), True), **whole})
-    for uid in queue:
-        if len(decided) >= SETS_PER_INPUT_MAX and uid not in decided:
-            return
-        among = None if uid in whole else sorted(touched)
-        while (decision := next_step(book, uid, among)) is not None:
-            decided[uid] = True
-            yield decision
+def _next(book: Book, touched: Touched, rank: Rank) -> Rank | None:
+    """Return the next one in line behind `rank`: of those that changed, and those that touched nodes may take."""
+    heads = [head for group in touched.groups() if (head := book.line.after(group, rank)) is not None]
+    return min(heads, default=None)
 
 
-def _woken(book: Book, touched: dict[str, int]) -> Iterator[str]:
-    """Name the waiting sets that the touched nodes could place, or whose reason they could change."""
-    for name in sorted(touched):
-        how = Touch(touched[name])
-        node = book.state.node(name)
-        for resource in sorted(book.waiting):
-            offered = node is not None and resource in node.allocatable
-            if not offered and Touch.STATIC not in how:
-                continue
-            free = book.free(node, resource) if node is not None else 0
-            for count in sorted(book.waiting[resource]):
-                fits = count <= free and Touch.GROWN in how
-                for uid in sorted(book.waiting[resource][count]):
-                    reason = book.state.sets[uid].reason
-                    short = Touch.SHRUNK in how and reason is Wait.NO_ROOM_OTHER
-                    if fits or short or Touch.STATIC in how:
-                        yield uid
+def _reasons(
+    book: Book, settings: Settings, touched: Touched, spent: Spent, unplaced: list[str]
+) -> Iterator[d.Decision]:
+    """Tell why, once per change of reason, as things stand now that everyone was served (C59)."""
+    short = [uid for resource in touched.shrunk() for uid in book.line.members(short_group(resource))]
+    for uid in dict.fromkeys([*unplaced, *short]):
+        if spent.is_all() and not spent.is_about(uid):
+            continue
+        told = telling(book, settings, uid, touched.among(uid))
+        if told is not None:
+            yield told
 
 
-def _undecided_claims(book: Book) -> Iterator[d.Decision]:
-    """A template claim that nobody decided is told to go (T14)."""
+def _undecided_claims(book: Book) -> Iterator[ClaimView]:
+    """Name the template claims that nobody decided: they are told to go (T14)."""
     for key in sorted(book.state.dirty_claims):
         claim = book.state.claim(key)
-        if claim is None or not claim.template or claim.deleting or key in book.claim_sets:
+        if claim is None or not claim.template or claim.deleting or _is_decided(book, claim):
             continue
-        if _owner_may_come(book, claim):
-            continue
-        yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
+        # A claim whose owner is gone is collected by the API server; only a living owner's needs a hand.
+        if not claim.owner_uid or claim.owner_uid in book.vmi_keys:
+            yield claim
 
 
-def _owner_may_come(book: Book, claim: ClaimView) -> bool:
-    """A claim whose owner is gone is collected by the API server; only a living owner's needs a hand."""
-    return bool(claim.owner_uid) and claim.owner_uid not in book.vmi_keys
-
-
+def _is_decided(book: Book, claim: ClaimView) -> bool:
+    gpu_set = book.state.sets.get(book.claim_sets.get(claim.key, ""))
+    if gpu_set is None or gpu_set.vmi.uid != claim.owner_uid:
+        return False
+    said = (claim.name, claim.class_name, claim.count)
+    return any((one.name, one.class_name, one.count) == said for one in gpu_set.claims)

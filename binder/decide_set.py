@@ -1,22 +1,26 @@
 """What to do about one set: end it, open it, place it, or say why it waits."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from binder.book import Book, units
-from binder.launchers import class_entries, launcher_of, volume_terms
-from binder.placement import Need, choose
-from binder.settings import settings_of
+from binder.book import Book
+from binder.launchers import class_entries, gated_launchers, may_be_served, volume_terms
+from binder.placement import Need, fit, nearest
+from binder.rules.serving import selector_accepts, terms_accept
+from binder.settings import Settings
 from binder.state import GpuSet
+from binder.usage import units
 from schemas import decisions as d
-from schemas.names import GATE, POLICY_WAIT
+from schemas.names import GATE
 from schemas.objects import PodView, VmiView
 from schemas.reasons import Release, Wait
 
-FINAL_PHASES = ("Succeeded", "Failed")
 CLAIM_NAME_MAX = 253
+STARTING_PHASES = ("", "Pending", "Scheduling")
 MESSAGES = {
     Wait.PAUSED: "placing is paused by the operator",
+    Wait.NO_LAUNCHER: "the launcher pod was not admitted by this program, or another pod carries its stamp; "
+    "remove that pod, or restart the VM",
     Wait.CLASS_NOT_FOUND: "a GPU class of this VM does not exist (any more); create it or change the VM's template",
     Wait.FOREIGN_GATE: "the launcher pod waits behind another controller's scheduling gate; ours is taken off last",
     Wait.REQUESTS_MISMATCH: "the launcher pod's GPU requests differ from the VM's entries; restart the VM",
@@ -32,82 +36,83 @@ MESSAGES = {
 
 
 def ending(book: Book, uid: str) -> Iterator[d.Decision]:
-    """End a booking whose launcher is gone or terminal, or whose pin was refused; close a set whose VMI is gone.
+    """End a booking that no pod needs any more, or that can't be written; close a set whose VMI is gone.
 
     Units are free when the launcher is gone or terminal, never on the VMI's phase alone.
     """
     gpu_set = book.state.sets.get(uid)
     if gpu_set is None:
         return
+    vmi = book.vmi_of(uid)
     if gpu_set.node:
-        why = _ended(book, gpu_set)
+        why = _ended(book, gpu_set, vmi)
         if why is None:
             return
         yield d.SetReleased(gpu_set.vmi, gpu_set.node, why)
-    if uid not in book.vmi_keys:
+    if vmi is None:
         yield d.SetClosed(gpu_set.vmi)
 
 
-def _ended(book: Book, gpu_set: GpuSet) -> Release | None:
+def _ended(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> Release | None:
+    if vmi is not None and gpu_set.temporary and not _may_take_over(book, gpu_set, book.launcher_of(vmi)):
+        return Release.LAUNCHER_CHANGED
     pod = book.state.pod(f"{gpu_set.vmi.namespace}/{gpu_set.pod}")
-    vmi = book.state.vmi(book.vmi_keys.get(gpu_set.vmi.uid, ""))
     if pod is None or pod.uid != gpu_set.pod_uid:
         # A temporary pod shares its booking with the launcher that comes after it.
         return None if _more_to_come(gpu_set, vmi) else Release.LAUNCHER_GONE
     if pod.ended:
         return None if _more_to_come(gpu_set, vmi) else Release.LAUNCHER_ENDED
-    if gpu_set.refused and not gpu_set.pinned:
+    if gpu_set.pinned:
+        return None
+    if gpu_set.refused:
         return Release.PIN_REFUSED
-    return None
+    return None if _still_fits(book, gpu_set, pod) else Release.LAUNCHER_CHANGED
+
+
+def _may_take_over(book: Book, gpu_set: GpuSet, launcher: PodView | None) -> bool:
+    """Say whether the launcher that follows a temporary pod asks for the same set; so does one that is not there."""
+    return launcher is None or launcher.uid == gpu_set.pod_uid or _requests_match(book, gpu_set, launcher)
 
 
 def _more_to_come(gpu_set: GpuSet, vmi: VmiView | None) -> bool:
-    return gpu_set.temporary and vmi is not None and not vmi.deleting and vmi.phase in {"", "Pending", "Scheduling"}
+    return gpu_set.temporary and vmi is not None and not vmi.deleting and vmi.phase in STARTING_PHASES
 
 
-def next_step(book: Book, uid: str, among: list[str] | None) -> d.Decision | None:
-    """Return the next thing to say about a VMI's gated launcher, None when all is said.
+def _still_fits(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:
+    """Say whether a pod that is not pinned yet may be pinned to the booked node as it stands now."""
+    node = book.state.node(gpu_set.node)
+    if (pod.terms or ()) == gpu_set.terms or node is None:
+        return True
+    return selector_accepts(pod.node_selector, node) and terms_accept(pod.terms, node)
 
-    `among`: the nodes touched since the set was last looked at, None for all.
+
+def opening(book: Book, uid: str) -> Iterator[d.Decision]:
+    """Open the set of a gated launcher, and say the claims again that were deleted under a living set.
+
+    One template claim per class entry, counted by the class's resource name of now (T24).
     """
-    vmi = book.state.vmi(book.vmi_keys.get(uid, ""))
-    if vmi is None or vmi.deleting or vmi.phase in FINAL_PHASES or vmi.policy not in {"", POLICY_WAIT}:
-        return None
-    pod = launcher_of(book, vmi)
-    if pod is None:
-        return _restored(book, uid)
-    gpu_set = book.state.sets.get(uid)
-    opening = _opening(book, vmi, gpu_set)
-    if opening is not None or gpu_set is None or not gpu_set.claims:
-        return opening
-    if gpu_set.node:
-        return _pin_again(gpu_set, pod)
-    if gpu_set.retry_ns > book.state.now_ns:
-        why = f"a write was refused ({gpu_set.refused}); it is tried again"
-        return _waits(gpu_set.vmi, gpu_set, Wait.WRITE_REFUSED, why)
-    return _place(book, vmi, gpu_set, pod, among)
-
-
-def _restored(book: Book, uid: str) -> d.Decision | None:
-    """Say the claims of a living set again after one of them was deleted under it."""
-    gpu_set = book.state.sets.get(uid)
-    return d.SetOpened(gpu_set.vmi, gpu_set.claims) if gpu_set is not None and gpu_set.missing else None
-
-
-def _opening(book: Book, vmi: VmiView, gpu_set: GpuSet | None) -> d.Decision | None:
-    """Open the set: one template claim per class entry, counted by the class's resource name of now (T24)."""
+    vmi, gpu_set = book.vmi_of(uid), book.state.sets.get(uid)
+    if vmi is None or not may_be_served(vmi):
+        return
     if gpu_set is not None and gpu_set.claims:
-        return d.SetOpened(gpu_set.vmi, gpu_set.claims) if gpu_set.missing else None
-    identity = d.VmiId(vmi.namespace, vmi.name, vmi.uid)
+        if gpu_set.missing:
+            yield d.SetOpened(gpu_set.vmi, gpu_set.claims)
+    elif book.launcher_of(vmi) is not None:
+        claims = _claims(book, vmi)
+        if claims:
+            yield d.SetOpened(d.VmiId(vmi.namespace, vmi.name, vmi.uid), claims)
+
+
+def _claims(book: Book, vmi: VmiView) -> tuple[d.TemplateClaim, ...]:
+    """Return the set's claims, none where a class does not exist."""
     claims: list[d.TemplateClaim] = []
     for index, entry in enumerate(class_entries(vmi)):
         view = book.state.gpu_class(entry.class_name)
         if view is None:
-            return _waits(identity, gpu_set, Wait.CLASS_NOT_FOUND, MESSAGES[Wait.CLASS_NOT_FOUND])
-        claims.append(
-            d.TemplateClaim(claim_name(vmi.name, vmi.uid, index), entry.class_name, entry.count, view.resource)
-        )
-    return d.SetOpened(identity, tuple(claims)) if claims else None
+            return ()
+        name = claim_name(vmi.name, vmi.uid, index)
+        claims.append(d.TemplateClaim(name, entry.class_name, entry.count, view.resource))
+    return tuple(claims)
 
 
 def claim_name(vmi: str, uid: str, index: int) -> str:
@@ -116,40 +121,71 @@ def claim_name(vmi: str, uid: str, index: int) -> str:
     return vmi[: CLAIM_NAME_MAX - len(tail)].rstrip("-.") + tail
 
 
-def _pin_again(gpu_set: GpuSet, pod: PodView) -> d.Decision | None:
-    """Pin the booked node again: another pod of the same VMI took over, or its affinity was changed meanwhile."""
-    same_pod = pod.uid == gpu_set.pod_uid
-    if gpu_set.pinned and same_pod:
+def placing(book: Book, settings: Settings, uid: str, among: Iterable[str] | None) -> d.SetPlaced | None:
+    """Place the whole set, or pin again what is booked; None where neither can be.
+
+    `among`: the only nodes that can have become fit since the set was last told its reason, None for all.
+    """
+    vmi, gpu_set = book.vmi_of(uid), book.state.sets.get(uid)
+    if vmi is None or gpu_set is None or not gpu_set.claims or not may_be_served(vmi):
         return None
-    if same_pod and (pod.terms or ()) == gpu_set.terms:
+    pod = book.launcher_of(vmi)
+    if pod is None:
         return None
-    if pod.gates != (GATE,):
+    if gpu_set.node:
+        return _pin_again(gpu_set, pod)
+    need = _standing(book, settings, vmi, gpu_set, pod)
+    node = fit(book, need, among) if isinstance(need, Need) else ""
+    return d.SetPlaced(gpu_set.vmi, node, pod.name, pod.uid, pod.terms or ()) if node else None
+
+
+def _pin_again(gpu_set: GpuSet, pod: PodView) -> d.SetPlaced | None:
+    """Pin the booked node again: the launcher follows its temporary pod, or its affinity was changed meanwhile."""
+    if pod.uid == gpu_set.pod_uid:
+        if gpu_set.pinned or (pod.terms or ()) == gpu_set.terms:
+            return None
+    elif not gpu_set.temporary or pod.gates != (GATE,):
         return None
     return d.SetPlaced(gpu_set.vmi, gpu_set.node, pod.name, pod.uid, pod.terms or ())
 
 
-def _place(
-    book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView, among: list[str] | None
-) -> d.Decision | None:
-    settings = settings_of(book.state)
-    if settings.paused or not settings.enabled:
-        return _waits(gpu_set.vmi, gpu_set, Wait.PAUSED, MESSAGES[Wait.PAUSED])
-    if pod.gates != (GATE,):
-        return _waits(gpu_set.vmi, gpu_set, Wait.FOREIGN_GATE, MESSAGES[Wait.FOREIGN_GATE])
-    if not _requests_match(book, gpu_set, pod):
-        return _waits(gpu_set.vmi, gpu_set, Wait.REQUESTS_MISMATCH, MESSAGES[Wait.REQUESTS_MISMATCH])
-    need = need_of(book, vmi, gpu_set, pod)
+def telling(book: Book, settings: Settings, uid: str, among: Iterable[str] | None) -> d.SetWaits | None:
+    """Say why a VMI's gated launcher waits, if it was told otherwise or nothing yet (C59)."""
+    vmi, gpu_set = book.vmi_of(uid), book.state.sets.get(uid)
+    if vmi is None or not may_be_served(vmi) or (gpu_set is not None and gpu_set.node):
+        return None
+    pod = book.launcher_of(vmi)
+    if pod is None:
+        stranger = class_entries(vmi) and gated_launchers(book.state, vmi, book.pods_by_vmi.of(uid))
+        return _waits(vmi, gpu_set, Wait.NO_LAUNCHER, MESSAGES[Wait.NO_LAUNCHER]) if stranger else None
+    if gpu_set is None or not gpu_set.claims:
+        missing = bool(class_entries(vmi))
+        return _waits(vmi, gpu_set, Wait.CLASS_NOT_FOUND, MESSAGES[Wait.CLASS_NOT_FOUND]) if missing else None
+    need = _standing(book, settings, vmi, gpu_set, pod)
+    if need is Wait.WRITE_REFUSED:
+        return _waits(vmi, gpu_set, need, f"a write was refused ({gpu_set.refused}); it is tried again")
     if isinstance(need, Wait):
-        return _waits(gpu_set.vmi, gpu_set, need, MESSAGES[need])
-    node, reason = choose(book, need, among)
-    if node:
-        return d.SetPlaced(gpu_set.vmi, node, pod.name, pod.uid, pod.terms or ())
-    return _waits(gpu_set.vmi, gpu_set, reason, f"{MESSAGES[reason]} ({_asked(gpu_set)})")
+        return _waits(vmi, gpu_set, need, MESSAGES[need])
+    reason = nearest(book, need, gpu_set.reason, among)
+    return _waits(vmi, gpu_set, reason, f"{MESSAGES[reason]} ({_asked(gpu_set)})")
+
+
+def _standing(book: Book, settings: Settings, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait:
+    """Return what the set asks of a node, or the reason not even to ask."""
+    if gpu_set.retry_ns > book.state.now_ns:
+        return Wait.WRITE_REFUSED
+    if settings.paused or not settings.enabled:
+        return Wait.PAUSED
+    if pod.gates != (GATE,):
+        return Wait.FOREIGN_GATE
+    if not _requests_match(book, gpu_set, pod):
+        return Wait.REQUESTS_MISMATCH
+    return need_of(book, vmi, gpu_set, pod)
 
 
 def need_of(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait:
-    """Return what the set asks of its node, or what of it does not exist."""
-    volumes = volume_terms(book, vmi, pod)
+    """Return what the set asks of a node, or the reason why that can't be told."""
+    volumes = volume_terms(book.state, vmi, pod)
     if volumes is None:
         return Wait.VOLUME_NOT_FOUND
     classes = [book.state.gpu_class(claim.class_name) for claim in gpu_set.claims]
@@ -161,8 +197,8 @@ def need_of(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | W
 
 def _requests_match(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:
     """Say whether the pod requests exactly its set, of every resource that a class counts by."""
-    asked = units(gpu_set)
-    requested = {name: amount for name, amount in pod.requests.items() if name in book.ranked and amount}
+    asked, counted = units(gpu_set), book.class_resources
+    requested = {name: amount for name, amount in pod.requests.items() if amount and (name in counted or name in asked)}
     return requested == asked
 
 
@@ -170,8 +206,8 @@ def _asked(gpu_set: GpuSet) -> str:
     return ", ".join(f"{claim.class_name} x{claim.count}" for claim in gpu_set.claims)
 
 
-def _waits(vmi: d.VmiId, gpu_set: GpuSet | None, reason: Wait, message: str) -> d.Decision | None:
+def _waits(vmi: VmiView, gpu_set: GpuSet | None, reason: Wait, message: str) -> d.SetWaits | None:
     """Say a reason once; the message holds no counters, so that a repeat is a repeat (C59)."""
     if gpu_set is not None and gpu_set.reason is reason:
         return None
-    return d.SetWaits(vmi, reason, message)
+    return d.SetWaits(d.VmiId(vmi.namespace, vmi.name, vmi.uid), reason, message)

@@ -4,8 +4,7 @@ Events are what was observed (sessions, changes, outcomes, time); decisions are 
 a restart logged decisions are applied by the same functions, never decided again.
 """
 
-import heapq
-
+import msgspec
 from msgspec.structs import replace
 
 from binder import evolve_objects, evolve_sets
@@ -22,7 +21,40 @@ STEP_NS_MAX = 30 * 1_000_000_000
 SETS_PER_INPUT_MAX = 64
 """How many whole sets one input may decide; the rest stays dirty and goes on with `Continue` (T5)."""
 
-PLACING_KINDS = NEEDED_KINDS
+BYTES_PER_INPUT_MAX = 512 * 1024
+"""How many bytes of decisions one input may lead to before the rest waits likewise: affinities can be long (T5)."""
+
+SET_DECISIONS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.SetClosed)
+LAST_WORDS = (d.SetPlaced, d.SetWaits, d.SetClosed)
+"""Decisions after which a pass has nothing more to say of a set."""
+
+_encoder = msgspec.json.Encoder()
+
+
+class Spent:
+    """What one input has decided so far, against its bound (T5)."""
+
+    def __init__(self) -> None:
+        self._about: dict[str, bool] = {}
+        self._bytes = 0
+
+    def add(self, decision: d.Decision) -> None:
+        """Count a decision: answers to requests are free, everything else is about a set or a claim."""
+        if isinstance(decision, SET_DECISIONS):
+            self._about[decision.vmi.uid] = True
+        elif isinstance(decision, d.ClaimDropped):
+            self._about[decision.uid] = True
+        else:
+            return
+        self._bytes += len(_encoder.encode(decision))
+
+    def is_about(self, uid: str) -> bool:
+        """Say whether something was decided about this set."""
+        return uid in self._about
+
+    def is_all(self) -> bool:
+        """Say whether nothing new may be begun."""
+        return len(self._about) >= SETS_PER_INPUT_MAX or self._bytes >= BYTES_PER_INPUT_MAX
 
 
 def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -> None:
@@ -30,7 +62,7 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
     state = book.state
     state.events_seq = sequence
     _advance(state, stamp_ns)
-    _wake(book)
+    evolve_sets.wake(book)
     match event:
         case e.SessionOpened():
             evolve_objects.open_session(book, sequence, event)
@@ -46,7 +78,7 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
         case e.VmiRequest() | e.PodRequest():
             # Evidence is ordinary observation; what is older than the fold's own changes nothing (T15).
             for view in event.classes:
-                evolve_objects.observe(book, "gpuclasses", view)
+                evolve_objects.believe_evidence(book, "gpuclasses", view)
         case e.Outcomes():
             for outcome in event.outcomes:
                 evolve_sets.hear(book, outcome)
@@ -81,22 +113,33 @@ def evolve_epoch(book: Book, sequence: int, epoch: Epoch) -> None:
 
 
 def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
-    """End one input: forget what the pass looked at, unless its bound or an unsynced kind stopped it."""
+    """End one input: forget what the pass looked at, unless its bound or an unsynced kind stopped it.
+
+    A log tells what was decided, not what was looked at: a bounded pass leaves dirty all but the sets it
+    had its last word on.
+    """
     state = book.state
-    if not may_place(state) or bound_reached(decided):
+    if not may_place(state):
         return
-    state.dirty_sets.clear()
-    state.dirty_claims.clear()
-    state.dirty_nodes.clear()
+    if not bound_reached(decided):
+        for uid in list(state.dirty_sets):
+            book.unmark(uid)
+        state.dirty_claims.clear()
+        state.dirty_nodes.clear()
+        return
+    for decision in decided:
+        if isinstance(decision, LAST_WORDS):
+            book.unmark(decision.vmi.uid)
+        elif isinstance(decision, d.ClaimDropped):
+            state.dirty_claims.pop(f"{decision.namespace}/{decision.name}", None)
 
 
 def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
-    """Say whether an input decided as many sets as one input may (T5)."""
-    vmis = {decision.vmi.uid for decision in decided if isinstance(decision, SET_DECISIONS)}
-    return len(vmis) >= SETS_PER_INPUT_MAX
-
-
-SET_DECISIONS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.SetClosed)
+    """Say whether an input decided as much as one input may (T5)."""
+    spent = Spent()
+    for decision in decided:
+        spent.add(decision)
+    return spent.is_all()
 
 
 def is_dirty(state: State) -> bool:
@@ -106,7 +149,7 @@ def is_dirty(state: State) -> bool:
 
 def may_place(state: State) -> bool:
     """Say whether every needed kind is synced and has shown life since the newest epoch began (T11)."""
-    for kind in PLACING_KINDS:
+    for kind in NEEDED_KINDS:
         session = state.sessions.get(kind)
         if session is None or not session.synced or session.progress <= state.epoch_events:
             return False
@@ -120,16 +163,6 @@ def _advance(state: State, stamp_ns: int) -> None:
         state.now_ns += grown
         state.gap_ns += max(step - grown, 0) if step > 0 else 0
     state.stamp_ns = stamp_ns
-
-
-def _wake(book: Book) -> None:
-    """Mark the sets whose deadline has passed; forget admissions whose VMI never came (T18)."""
-    while book.deadlines and book.deadlines[0][0] <= book.state.now_ns:
-        _, uid = heapq.heappop(book.deadlines)
-        gpu_set = book.state.sets.get(uid)
-        if gpu_set is not None and gpu_set.retry_ns:
-            book.state.dirty_sets[uid] = True
-        evolve_sets.forget_admission(book, uid)
 
 
 def _update_session(state: State, kind: str, number: int, **changes: object) -> None:

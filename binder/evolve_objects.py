@@ -7,7 +7,7 @@ Older sessions are ignored; a relist's end removes only what is absent and not n
 from msgspec.structs import replace
 
 from binder.book import Book
-from binder.evolve_sets import confirm_pin
+from binder.evolve_sets import confirm_pin, forget_wait
 from binder.state import Session, Touch
 from schemas.events import Changes, SessionOpened, SessionSynced
 from schemas.objects import (
@@ -18,7 +18,9 @@ from schemas.objects import (
     NodeView,
     PodView,
     PvcView,
+    PvView,
     VmiView,
+    VmView,
     rv_after,
 )
 
@@ -40,8 +42,11 @@ def change(book: Book, sequence: int, event: Changes) -> None:
     session = book.state.sessions.get(event.kind)
     if session is None or session.number != event.session:
         return
-    book.state.sessions[event.kind] = replace(session, progress=sequence)
     listing = book.state.listing.get(event.kind)
+    newest = session.rv
+    for view in event.changes if listing is None else ():
+        newest = view.rv if rv_after(view.rv, newest) else newest
+    book.state.sessions[event.kind] = replace(session, progress=sequence, rv=newest)
     for view in event.changes:
         if isinstance(view, Gone):
             _gone(book, event.kind, view)
@@ -80,6 +85,13 @@ def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> N
     _mark(book, kind, before, view)
 
 
+def believe_evidence(book: Book, kind: str, view: AnyView) -> None:
+    """Take in what was read for a request, unless the watch knows as much: also that it is gone by now (T15)."""
+    session = book.state.sessions.get(kind)
+    if view.key in book.state.objects[kind] or session is None or rv_after(view.rv, session.rv):
+        observe(book, kind, view)
+
+
 def remove(book: Book, kind: str, key: str) -> None:
     """Take an object out: it is gone."""
     before = book.store(kind, key, None)
@@ -97,8 +109,10 @@ def _gone(book: Book, kind: str, view: Gone) -> None:
 def _forget(book: Book, before: AnyView) -> None:
     """Drop what was kept for an object whose uid is gone for good."""
     if isinstance(before, VmiView):
-        book.state.admitted.pop(before.uid, None)
-        book.state.dirty_sets[before.uid] = True
+        book.store_admitted(before.uid, None)
+        book.mark(before.uid)
+    if isinstance(before, VmiView | VmView):
+        forget_wait(book, before.key)
 
 
 def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) -> None:
@@ -106,23 +120,21 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
     view = after if after is not None else before
     match view:
         case NodeView():
-            _mark_node(book, view)
+            _mark_node(book, before, after)
         case PodView():
-            if isinstance(after, PodView) and after.owner_uid:
-                confirm_pin(book, after)
-            for pod in (before, after):
-                if isinstance(pod, PodView) and pod.owner_uid:
-                    book.state.dirty_sets[pod.owner_uid] = True
+            _mark_pod(book, before, after)
         case VmiView():
-            book.state.dirty_sets[view.uid] = True
+            book.mark(view.uid)
+            if after is not None and (before is None or before.uid != after.uid):
+                book.state.dirty_claims.update(dict.fromkeys(book.owner_claims.of(after.uid), True))
         case PvcView():
             _mark_volume(book, view.key)
         case ClaimView():
             _mark_claim(book, before, after)
         case ClassView():
             _mark_class_users(book, view.name)
-        case _ if kind == "persistentvolumes":
-            for key in book.volume_pvcs.get(view.key if view else "", ()):
+        case PvView():
+            for key in book.volume_pvcs.of(view.key):
                 _mark_volume(book, key)
         case _ if kind == "configmaps":
             _mark_waiting(book)
@@ -130,33 +142,68 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
             pass
 
 
-def _mark_node(book: Book, after: NodeView) -> None:
-    book.touch(after.name, Touch.STATIC | Touch.GROWN | Touch.SHRUNK)
+def _mark_node(book: Book, before: AnyView | None, after: AnyView | None) -> None:
+    """A node that offers nothing counted, now and before, wakes nobody."""
+    name, how = "", Touch(0)
+    for side, other in ((before, after), (after, before)):
+        if isinstance(side, NodeView) and book.usage.offers(side):
+            name = side.name
+            how |= _difference(side, other)
+    if how:
+        book.state.dirty_nodes[name] = book.state.dirty_nodes.get(name, 0) | how
+
+
+def _difference(side: NodeView, other: AnyView | None) -> Touch:
+    """Say how two views of a node differ: in amounts of what both offer, or in anything else."""
+    if not isinstance(other, NodeView):
+        return Touch.STATIC | Touch.GROWN | Touch.SHRUNK
+    same = replace(other, allocatable=side.allocatable, rv=side.rv) == side
+    if not same or [name for name, amount in side.allocatable.items() if amount and not other.allocatable.get(name)]:
+        return Touch.STATIC | Touch.GROWN | Touch.SHRUNK
+    return Touch.GROWN | Touch.SHRUNK
+
+
+def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None:
+    if isinstance(after, PodView) and after.owner_uid:
+        confirm_pin(book, after)
+    for pod in (before, after):
+        if isinstance(pod, PodView):
+            if pod.owner_uid:
+                book.mark(pod.owner_uid)
+            # A stamp that came or went with this pod makes another pod honest or not (T25).
+            for key in book.pods_by_stamp.of(f"{pod.namespace}/{pod.admission}"):
+                other = book.state.pod(key)
+                if other is not None and other.owner_uid and other.owner_uid != pod.owner_uid:
+                    book.mark(other.owner_uid)
 
 
 def _mark_volume(book: Book, pvc_key: str) -> None:
-    for uid in book.pvc_vmis.get(pvc_key, ()):
-        book.state.dirty_sets[uid] = True
+    for uid in book.pvc_vmis.of(pvc_key):
+        book.mark(uid)
+    for key in book.pvc_pods.of(pvc_key):
+        pod = book.state.pod(key)
+        if pod is not None:
+            book.mark(pod.owner_uid)
 
 
 def _mark_claim(book: Book, before: AnyView | None, after: AnyView | None) -> None:
     if isinstance(after, ClaimView) and after.template:
         book.state.dirty_claims[after.key] = True
-    if isinstance(before, ClaimView) and (after is None or after.uid != before.uid):
+    if isinstance(before, ClaimView) and after is None:
         uid = book.claim_sets.get(before.key)
-        if uid is not None and after is None:
+        if uid is not None:
             book.store_set(uid, replace(book.state.sets[uid], missing=True))
-            book.state.dirty_sets[uid] = True
+            book.mark(uid)
 
 
 def _mark_class_users(book: Book, name: str) -> None:
     """Look again at every set that waits and names the class: tolerations or existence changed."""
     for uid, gpu_set in book.state.sets.items():
         if not gpu_set.node and (not gpu_set.claims or any(claim.class_name == name for claim in gpu_set.claims)):
-            book.state.dirty_sets[uid] = True
+            book.mark(uid)
 
 
 def _mark_waiting(book: Book) -> None:
     for uid, gpu_set in book.state.sets.items():
         if not gpu_set.node:
-            book.state.dirty_sets[uid] = True
+            book.mark(uid)

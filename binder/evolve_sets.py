@@ -17,6 +17,8 @@ RETRY_NS_FIRST = 2 * 1_000_000_000
 RETRY_NS_MAX = 300 * 1_000_000_000
 """A refused write is tried again after 2 s, doubling to five minutes: never at stream speed (T23)."""
 
+DOUBLINGS_MAX = 16
+
 
 def opened(book: Book, stamp: Stamp, decision: d.SetOpened) -> None:
     """The set has its claims; said again for claims deleted under it, the booking stays."""
@@ -28,13 +30,17 @@ def opened(book: Book, stamp: Stamp, decision: d.SetOpened) -> None:
 def placed(book: Book, stamp: Stamp, decision: d.SetPlaced) -> None:
     """The set is booked on a node for one pod."""
     uid, vmi = decision.vmi.uid, decision.vmi
+    known = book.state.sets[uid]
     pod = book.state.pod(f"{vmi.namespace}/{decision.pod}")
+    # The launcher after a temporary pod takes over its booking; until that pod is gone they share it.
+    former = known.pod_uid if known.node and known.pod_uid != decision.pod_uid else known.former
     book.state.first_wait.pop(f"{vmi.namespace}/{vmi.name}", None)
     book.store_set(
         uid,
         replace(
-            book.state.sets[uid],
+            known,
             stamp=stamp,
+            former=former,
             node=decision.node,
             pod=decision.pod,
             pod_uid=decision.pod_uid,
@@ -68,7 +74,7 @@ def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:
     fails, retry_ns = gpu_set.fails, 0
     if decision.reason is Release.PIN_REFUSED:
         fails += 1
-        retry_ns = book.state.now_ns + min(RETRY_NS_FIRST << (fails - 1), RETRY_NS_MAX)
+        retry_ns = book.state.now_ns + min(RETRY_NS_FIRST << min(fails - 1, DOUBLINGS_MAX), RETRY_NS_MAX)
     book.store_set(
         uid,
         GpuSet(
@@ -87,8 +93,16 @@ def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:
 
 
 def closed(book: Book, decision: d.SetClosed) -> None:
-    """The set is forgotten."""
-    book.store_set(decision.vmi.uid, None)
+    """The set is forgotten; its VM's first wait too, unless the VM is there to come back."""
+    vmi = decision.vmi
+    book.store_set(vmi.uid, None)
+    forget_wait(book, f"{vmi.namespace}/{vmi.name}")
+
+
+def forget_wait(book: Book, key: str) -> None:
+    """Drop since when a VM waits, once neither it nor a VMI of its name is there."""
+    if book.state.vm(key) is None and book.state.vmi(key) is None:
+        book.state.first_wait.pop(key, None)
 
 
 def admitted(book: Book, decision: d.PodAdmitted) -> None:
@@ -96,16 +110,22 @@ def admitted(book: Book, decision: d.PodAdmitted) -> None:
     uid = decision.vmi.uid
     known = book.state.admitted.get(uid)
     requests = (*(known.requests if known else ()), decision.request)[-ADMITTED_PER_VMI_MAX:]
-    book.state.admitted[uid] = Admitted(requests, book.state.now_ns)
-    heapq.heappush(book.deadlines, (book.state.now_ns + ADMITTED_KEPT_NS, uid))
-    book.state.dirty_sets[uid] = True
+    book.store_admitted(uid, Admitted(requests, book.state.now_ns))
+    book.mark(uid)
 
 
-def forget_admission(book: Book, uid: str) -> None:
-    """Drop an old admission whose VMI was never seen or is gone."""
-    known = book.state.admitted.get(uid)
-    if known is not None and uid not in book.vmi_keys and known.at_ns + ADMITTED_KEPT_NS <= book.state.now_ns:
-        del book.state.admitted[uid]
+def wake(book: Book) -> None:
+    """Let what has waited for its time go on: refused writes are tried again, admissions of nobody forgotten."""
+    now_ns = book.state.now_ns
+    while book.deadlines and book.deadlines[0][0] <= now_ns:
+        _, uid = heapq.heappop(book.deadlines)
+        gpu_set = book.state.sets.get(uid)
+        if gpu_set is not None and 0 < gpu_set.retry_ns <= now_ns:
+            book.store_set(uid, replace(gpu_set, retry_ns=0))
+            book.mark(uid)
+        known = book.state.admitted.get(uid)
+        if known is not None and uid not in book.vmi_keys and known.at_ns + ADMITTED_KEPT_NS <= now_ns:
+            book.store_admitted(uid, None)
 
 
 def confirm_pin(book: Book, pod: PodView) -> None:
@@ -126,4 +146,4 @@ def hear(book: Book, outcome: Outcome) -> None:
     if gpu_set.node and not gpu_set.pinned:
         why = f"{outcome.action} {outcome.code} {outcome.reason}" + (f" at {outcome.field}" if outcome.field else "")
         book.store_set(outcome.vmi_uid, replace(gpu_set, refused=why))
-        book.state.dirty_sets[outcome.vmi_uid] = True
+        book.mark(outcome.vmi_uid)

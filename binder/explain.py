@@ -2,13 +2,12 @@
 
 import msgspec
 
-from binder.book import Book, units
+from binder.book import Book
 from binder.decide_set import need_of
-from binder.launchers import launcher_of
-from binder.order import in_line
 from binder.placement import Need, obstacle
 from binder.rules.serving import tolerates
 from binder.state import GpuSet
+from binder.usage import units
 from schemas.decisions import TemplateClaim
 from schemas.objects import NodeView, Taint
 from schemas.reasons import Wait
@@ -69,7 +68,7 @@ def explain(book: Book, namespace: str, name: str) -> Explanation:
             None,
             gpu_set.claims,
         )
-    pod = launcher_of(book, vmi)
+    pod = book.launcher_of(vmi)
     need = need_of(book, vmi, gpu_set, pod) if pod is not None and gpu_set.claims else None
     verdicts = _verdicts(book, need) if isinstance(need, Need) else ()
     waiting = [uid for uid, other in state.sets.items() if other.reason is not None and not other.node]
@@ -81,7 +80,7 @@ def explain(book: Book, namespace: str, name: str) -> Explanation:
         gpu_set.message or (f"its booking ended: {gpu_set.released}" if gpu_set.released else "being looked at"),
         reason=gpu_set.reason,
         claims=gpu_set.claims,
-        place=in_line(book, waiting).index(vmi.uid) + 1 if gpu_set.reason else 0,
+        place=book.in_line(waiting).index(vmi.uid) + 1 if gpu_set.reason else 0,
         waits_ns=state.now_ns - first if gpu_set.reason else 0,
         nodes=verdicts,
     )

@@ -1,26 +1,76 @@
-"""Where ties are broken: the order in which sets are served, launchers picked, keys walked (T10)."""
+"""Where ties are broken: the order in which sets are served, kept for those that a pass may look at (T10)."""
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right, insort
 
-from binder.book import Book
-from binder.launchers import launcher_of
+from binder.state import State
+from schemas.objects import PodView
 
 Rank = tuple[int, int, str, str, str]
+"""A set's place in the queue: priority class, the VM's first wait, namespace, name, uid; least is first."""
+
+Group = tuple[str, str, int]
+"""Sets that one kind of change wakes: what wakes them, a resource, a count of units."""
+
+FIRST: Rank = (-(1 << 62), 0, "", "", "")
+NEVER_WAITED = 1 << 62
+"""Stands for the first wait of a VM that was never told to wait: behind all that were."""
+
+DIRTY: Group = ("dirty", "", 0)
+ENDS: Group = ("ends", "", 0)
+ON_NODES: Group = ("nodes", "", 0)
 
 
-def rank(book: Book, uid: str) -> Rank:
-    """Return a set's place in the queue: priority class, the VM's first wait, namespace, name, uid."""
-    state = book.state
-    key = book.vmi_keys.get(uid, "")
-    vmi = state.vmi(key)
-    pod = launcher_of(book, vmi) if vmi is not None else None
-    first = state.first_wait.get(key, state.now_ns)
+def room_group(resource: str, count: int) -> Group:
+    """Name the sets that wait for this many free units."""
+    return ("room", resource, count)
+
+
+def short_group(resource: str) -> Group:
+    """Name the sets that found units and lacked another resource beside them."""
+    return ("short", resource, 0)
+
+
+def rank_of(state: State, uid: str, key: str, pod: PodView | None) -> Rank:
+    """Return the place of the VMI `key` (namespace/name) with that uid and launcher."""
     namespace, _, name = key.partition("/")
+    first = state.first_wait.get(key, NEVER_WAITED)
     return (-(pod.priority if pod is not None else 0), first, namespace, name, uid)
 
 
-def in_line(book: Book, uids: Iterable[str]) -> list[str]:
-    """Return the sets in the order they are served."""
-    return sorted(uids, key=lambda uid: rank(book, uid))
+class Line:
+    """Sets by uid in the groups that can wake them, each group in the order of ranks."""
 
+    def __init__(self) -> None:
+        self.groups: dict[Group, list[Rank]] = {}
+        self.places: dict[str, tuple[Rank, tuple[Group, ...]]] = {}
 
+    def put(self, uid: str, rank: Rank, groups: tuple[Group, ...]) -> None:
+        """Let a set stand in these groups alone; in none, it is forgotten."""
+        if self.places.get(uid) == (rank, groups):
+            return
+        self.drop(uid)
+        if groups:
+            self.places[uid] = (rank, groups)
+        for group in groups:
+            insort(self.groups.setdefault(group, []), rank)
+
+    def drop(self, uid: str) -> None:
+        """Take a set out of the line."""
+        rank, groups = self.places.pop(uid, (FIRST, ()))
+        for group in groups:
+            ranks = self.groups[group]
+            del ranks[bisect_left(ranks, rank)]
+            if not ranks:
+                del self.groups[group]
+
+    def after(self, group: Group, rank: Rank) -> Rank | None:
+        """Return the next one of a group behind `rank`."""
+        ranks = self.groups.get(group)
+        if ranks is None:
+            return None
+        place = bisect_right(ranks, rank)
+        return ranks[place] if place < len(ranks) else None
+
+    def members(self, group: Group) -> list[str]:
+        """Return the uids of a group in their order."""
+        return [rank[-1] for rank in self.groups.get(group, ())]

@@ -1,4 +1,4 @@
-"""Choose one node for a whole set: the fullest with room that serves it, or the nearest reason why none.
+"""Choose one node for a whole set: the fullest with room that serves it; or say how near any came.
 
 Room = allocatable - units booked - effective requests of other pods, for every resource the launcher
 requests. "Fullest" = fewest free units over the set's resources, then node name (D6). A reason is the
@@ -6,12 +6,13 @@ one of the node that came nearest (`reasons.Wait` is in that order), so that it 
 the order of asking.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from binder.book import Amounts, Book
+from binder.book import Book
 from binder.rules.serving import every_class_tolerates, selector_accepts, terms_accept
+from binder.usage import Amounts
 from schemas.objects import NodeSelectorTerm, NodeView, Toleration
 from schemas.reasons import Wait
 
@@ -31,77 +32,96 @@ class Need(msgspec.Struct, frozen=True):
 
 def obstacle(book: Book, need: Need, node: NodeView) -> Wait | None:
     """Return what keeps the set off this node, the tests in the order of `Wait`; None if it fits."""
-    if any(node.allocatable.get(resource, 0) < count for resource, count in need.units.items()):
-        return Wait.NO_SUCH_DEVICE
+    allocatable = node.allocatable
+    for resource, count in need.units.items():
+        if allocatable.get(resource, 0) < count:
+            return Wait.NO_SUCH_DEVICE
     if not node.ready or node.unschedulable or node.deleting:
         return Wait.NODE_NOT_READY
-    if not every_class_tolerates(need.tolerations, node):
+    if node.taints and not every_class_tolerates(need.tolerations, node):
         return Wait.TAINT_NOT_TOLERATED
     if not selector_accepts(need.selector, node) or not terms_accept(need.terms, node):
         return Wait.NODE_AFFINITY
-    if not all(terms_accept(terms, node) for terms in need.volumes):
-        return Wait.VOLUME_ELSEWHERE
-    if any(book.free(node, resource) < count for resource, count in need.units.items()):
-        return Wait.NO_ROOM
-    # A request of zero asks for nothing, also where a node is over-committed in that resource.
-    if any(book.free(node, resource) < amount for resource, amount in need.requests.items() if amount):
-        return Wait.NO_ROOM_OTHER
+    for terms in need.volumes:
+        if not terms_accept(terms, node):
+            return Wait.VOLUME_ELSEWHERE
+    for resource, count in need.units.items():
+        if book.free(node, resource) < count:
+            return Wait.NO_ROOM
+    for resource, amount in need.requests.items():
+        # A request of zero asks for nothing, also where a node is over-committed in that resource.
+        if amount and book.free(node, resource) < amount:
+            return Wait.NO_ROOM_OTHER
     return None
 
 
-def choose(book: Book, need: Need, among: Iterable[str] | None = None) -> tuple[str, Wait]:
-    """Return (node, _) where the set fits, or ("", nearest reason).
+def fit(book: Book, need: Need, among: Iterable[str] | None = None) -> str:
+    """Return the fullest node that the set fits on, '' if there is none.
 
-    `among`: the only nodes that can have become fit since the set was last told its reason.
+    `among`: the only nodes that can fit, None for all.
     """
-    if among is not None:
-        fit = _fit_among(book, need, among)
-        if fit:
-            return fit, Wait.NO_ROOM
-    nearest = Wait.NO_SUCH_DEVICE
-    for name in _fullest_first(book, need):
-        node = book.state.objects["nodes"][name]
-        reason = obstacle(book, need, node)  # type: ignore[arg-type]  # the table holds nodes
-        if reason is None:
-            return name, Wait.NO_ROOM
-        if NEARNESS[reason] > NEARNESS[nearest]:
-            nearest = reason
-    if NEARNESS[nearest] >= NEARNESS[Wait.NO_ROOM]:
-        return "", nearest
-    return "", _nearest_without_room(book, need, nearest)
+    for node in _fullest_first(book, need) if among is None else _by_fullness(book, need, among):
+        if obstacle(book, need, node) is None:
+            return node.name
+    return ""
 
 
-def _fit_among(book: Book, need: Need, among: Iterable[str]) -> str:
-    fits = [
-        (sum(book.free(node, resource) for resource in need.units), name)
-        for name in among
-        if (node := book.state.node(name)) is not None and obstacle(book, need, node) is None
-    ]
-    return min(fits)[1] if fits else ""
+def nearest(book: Book, need: Need, before: Wait | None = None, among: Iterable[str] | None = None) -> Wait:
+    """Return the reason of the node that came nearest, for a set that fits on none.
+
+    `before`: the nearest over all nodes as they were before those `among` changed.
+    """
+    known, best = before, Wait.NO_SUCH_DEVICE
+    if known is not None and among is not None:
+        best = _nearest_of(book, need, _nodes(book, among), known)
+        if NEARNESS[best] >= NEARNESS[known]:
+            return best
+    else:
+        known = Wait.NO_ROOM_OTHER
+    if known is Wait.NO_ROOM_OTHER:
+        best = _nearer(best, _nearest_of(book, need, _fullest_first(book, need), known))
+        if best is known:
+            return best
+        # Whoever has room was asked: of the others none can come nearer than this.
+        known = Wait.NO_ROOM
+    return _nearer(best, _nearest_of(book, need, _offering(book, need), known))
 
 
-def _fullest_first(book: Book, need: Need) -> Iterable[str]:
+def _nearest_of(book: Book, need: Need, nodes: Iterable[NodeView], enough: Wait) -> Wait:
+    best = Wait.NO_SUCH_DEVICE
+    for node in nodes:
+        best = _nearer(best, obstacle(book, need, node) or best)
+        if NEARNESS[best] >= NEARNESS[enough]:
+            break
+    return best
+
+
+def _nearer(one: Wait, other: Wait) -> Wait:
+    return one if NEARNESS[one] >= NEARNESS[other] else other
+
+
+def _nodes(book: Book, names: Iterable[str]) -> Iterator[NodeView]:
+    return (node for name in names if (node := book.state.node(name)) is not None)
+
+
+def _by_fullness(book: Book, need: Need, names: Iterable[str]) -> list[NodeView]:
+    """Return nodes by free units over the set's resources, then by name."""
+    return sorted(
+        _nodes(book, names),
+        key=lambda node: (sum(book.free(node, resource) for resource in need.units), node.name),
+    )
+
+
+def _fullest_first(book: Book, need: Need) -> Iterable[NodeView]:
     """Return the nodes with GPU room: the list of the scarcest resource, by free units over all."""
-    lists = [book.roomy(resource, count) for resource, count in need.units.items()]
-    shortest = min(lists, key=len, default=[])
-    if len(need.units) <= 1:
-        return (name for _, name in shortest)
-    sums = [
-        (sum(book.free(node, resource) for resource in need.units), name)
-        for _, name in shortest
-        if (node := book.state.node(name)) is not None
-    ]
-    return (name for _, name in sorted(sums))
+    lists = [book.usage.roomy(resource, count) for resource, count in need.units.items()]
+    names = [name for _, name in min(lists, key=len, default=[])]
+    # One resource: its list is in that order already.
+    return _nodes(book, names) if len(lists) == 1 else _by_fullness(book, need, names)
 
 
-def _nearest_without_room(book: Book, need: Need, nearest: Wait) -> Wait:
-    """Look at the nodes that offer the resources but are full; stop at the first that would serve."""
-    resource = min(need.units, key=lambda name: (len(book.ranked.get(name, ())), name), default="")
-    for _, name in book.ranked.get(resource, ()):
-        node = book.state.node(name)
-        reason = obstacle(book, need, node) if node is not None else None
-        if reason is not None and NEARNESS[reason] > NEARNESS[nearest]:
-            nearest = reason
-            if reason is Wait.NO_ROOM:
-                break
-    return nearest
+def _offering(book: Book, need: Need) -> Iterator[NodeView]:
+    """Return the nodes that offer the resource that fewest nodes offer."""
+    ranked = book.usage.ranked
+    resource = min(need.units, key=lambda name: (len(ranked.get(name, ())), name), default="")
+    return _nodes(book, [name for _, name in ranked.get(resource, ())])

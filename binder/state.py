@@ -1,6 +1,6 @@
 """Every type of state: what the binder knows, as tables; nothing here acts.
 
-State = fold of EVENTS and DECISIONS. Tables travel in snapshots; `binder.index` holds what is
+State = fold of EVENTS and DECISIONS. Tables travel in snapshots; `binder.book` holds what is
 derived from them. No table's order may matter to a decision: readers sort by named keys (T10).
 """
 
@@ -76,7 +76,8 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True):
     """All claims one VMI names, and what was decided of them.
 
     `stamp`: the newest decision; `confirmed`: the newest one whose writes are known to have landed.
-    `node`, `pod`, `pod_uid`, `terms`, `requests`: the booking, empty while there is none;
+    `node`, `pod`, `pod_uid`, `terms`, `requests`: the booking, empty while there is none; `former`: the
+    temporary pod that shares it;
     `pinned`: the pod was seen without our gate. `reason`, `message`: what the tenant was last told, and
     `told` by which decision. `released`: why the last booking ended. `missing`: a claim was deleted under
     the set. `refused`: why a write of the newest decision was refused; `fails`, `retry_ns`: how often, and
@@ -91,6 +92,7 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True):
     node: str = ""
     pod: str = ""
     pod_uid: str = ""
+    former: str = ""
     terms: tuple[NodeSelectorTerm, ...] = ()
     requests: dict[str, int] = {}
     temporary: bool = False

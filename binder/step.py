@@ -1,16 +1,50 @@
 """One input, folded and decided: the only loop in which decisions are made, live and in a re-run alike."""
 
+import re
+
 import msgspec
 
 from binder.book import Book
 from binder.decide import decide
 from binder.evolve import evolve, evolve_decision, settle
 from schemas import decisions as d
-from schemas.events import AnyEvent, UnknownMessage, decode_event
-from schemas.objects import Stamp
+from schemas.events import AnyEvent, Changes, UnknownMessage, decode_event
+from schemas.objects import (
+    ClaimView,
+    ClassView,
+    Gone,
+    KubeVirtView,
+    NamespaceView,
+    NodeView,
+    PodView,
+    PvcView,
+    PvView,
+    SettingsView,
+    Stamp,
+    View,
+    VmiView,
+    VmView,
+)
 
 RULES_VERSION = 1
 """Changes when a decision would (T7); not the package's version."""
+
+REASON_CHARS_MAX = 300
+
+VIEWS: dict[str, type[View]] = {
+    "nodes": NodeView,
+    "pods": PodView,
+    "persistentvolumes": PvView,
+    "persistentvolumeclaims": PvcView,
+    "namespaces": NamespaceView,
+    "gpuclasses": ClassView,
+    "gpuclaims": ClaimView,
+    "kubevirts": KubeVirtView,
+    "virtualmachines": VmView,
+    "virtualmachineinstances": VmiView,
+    "configmaps": SettingsView,
+}
+"""The view that each watched kind comes as, by plural."""
 
 
 def read_input(book: Book, sequence: int, body: bytes) -> AnyEvent | d.Rejected | None:
@@ -24,22 +58,25 @@ def read_input(book: Book, sequence: int, body: bytes) -> AnyEvent | d.Rejected 
         event = decode_event(body)
     except UnknownMessage as unknown:
         raise UnknownMessage(unknown.kind, unknown.version, sequence) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return d.Rejected(_without_values(str(error)))
     kind = getattr(event, "kind", None)
-    if kind is not None and kind not in book.state.objects:
+    if kind is not None and kind not in VIEWS:
         return d.Rejected("field kind names a kind that is not watched")
+    if isinstance(event, Changes) and not all(isinstance(view, VIEWS[event.kind] | Gone) for view in event.changes):
+        return d.Rejected("field changes holds an object that is not of the message's kind")
     return event
 
 
 def step(book: Book, sequence: int, stamp_ns: int, body: bytes) -> tuple[d.Decision, ...]:
     """Fold one input and decide it; returns what was decided, already folded."""
     event = read_input(book, sequence, body)
-    if isinstance(event, d.Rejected):
-        evolve(book, sequence, stamp_ns, None)
-        return (event,)
-    evolve(book, sequence, stamp_ns, event)
     decided: list[d.Decision] = []
+    if isinstance(event, d.Rejected):
+        # It changed nothing, but time went on with it.
+        decided.append(event)
+        event = None
+    evolve(book, sequence, stamp_ns, event)
     for decision in decide(book, event):
         evolve_decision(book, Stamp(book.state.generation, sequence, len(decided)), decision)
         decided.append(decision)
@@ -58,5 +95,6 @@ def apply(book: Book, sequence: int, stamp_ns: int, body: bytes, logged: tuple[d
 
 
 def _without_values(text: str) -> str:
-    """Keep the parser's complaint and path; it quotes no values, and never more than a line."""
-    return text.splitlines()[0][:300] if text else "unreadable"
+    """Keep the parser's complaint and path: what it quotes may be a value, and is left out (T16)."""
+    first = text.splitlines()[0] if text else "unreadable"
+    return re.sub(r"'[^']*'", "'...'", first)[:REASON_CHARS_MAX]

@@ -46,5 +46,6 @@ class Release(StrEnum):
 
     LAUNCHER_ENDED = "LauncherEnded"
     LAUNCHER_GONE = "LauncherGone"
+    LAUNCHER_CHANGED = "LauncherChanged"
     VMI_GONE = "VMIGone"
     PIN_REFUSED = "PinRefused"

@@ -1,0 +1,111 @@
+"""The promises that every state keeps, each with a name: what a story, a property or a simulation checks.
+
+Pure and thorough, so not cheap: the indexes are derived anew each time.
+"""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from binder.book import ADMITTED_KEPT_NS, Book
+from binder.evolve import is_dirty, may_place
+from binder.launchers import may_be_served
+from binder.state import GpuSet, State
+from binder.usage import units
+
+
+def check(book: Book) -> list[str]:
+    """Return the broken promises, each a sentence that names the object; none is how it should be."""
+    return [*_indexes(book), *_sets(book.state), *_waiting(book), *_sessions(book.state)]
+
+
+def _indexes(book: Book) -> Iterator[str]:
+    fresh = Book(replace(book.state, dirty_nodes=dict(book.state.dirty_nodes)))
+    for (name, live), (_, derived) in zip(_tables(book), _tables(fresh), strict=True):
+        if live != derived:
+            yield f"index {name} is {live}, the tables say {derived}"
+    for node, amounts in sorted(book.usage.used.items()):
+        for resource, amount in sorted(amounts.items()):
+            if amount < 0:
+                yield f"node {node} gives {amount} of {resource}"
+
+
+def _tables(book: Book) -> Iterator[tuple[str, object]]:
+    usage, line, state = book.usage, book.line, book.state
+    yield "used", usage.used
+    yield "ranked", usage.ranked
+    yield "references", usage.references
+    yield "shares", usage.shares
+    yield "line groups", line.groups
+    yield "line places", line.places
+    for name in ("pods_by_vmi", "pods_by_stamp", "volume_pvcs", "pvc_vmis", "pvc_pods", "owner_claims"):
+        yield name, getattr(book, name).table()
+    yield "vmi_keys", book.vmi_keys
+    yield "claim_sets", book.claim_sets
+    yield "class_resources", book.class_resources
+    yield "deadlines", sorted({due for due in book.deadlines if due[0] > state.now_ns and _is_set(state, due)})
+
+
+def _is_set(state: State, due: tuple[int, str]) -> bool:
+    """Say whether a deadline stands in the state: others are left over from what was overtaken."""
+    at_ns, uid = due
+    gpu_set, admitted = state.sets.get(uid), state.admitted.get(uid)
+    return (gpu_set is not None and gpu_set.retry_ns == at_ns) or (
+        admitted is not None and admitted.at_ns + ADMITTED_KEPT_NS == at_ns
+    )
+
+
+def _sets(state: State) -> Iterator[str]:
+    pods: dict[str, str] = {}
+    claims: dict[str, str] = {}
+    for uid, gpu_set in sorted(state.sets.items()):
+        who = f"set of {gpu_set.vmi.namespace}/{gpu_set.vmi.name} ({uid})"
+        if uid != gpu_set.vmi.uid:
+            yield f"{who} is kept under another uid than {gpu_set.vmi.uid}"
+        if gpu_set.node:
+            yield from _booking(who, gpu_set)
+            if gpu_set.pod_uid in pods:
+                yield f"{who} and that of {pods[gpu_set.pod_uid]} are booked for one pod"
+            pods[gpu_set.pod_uid] = uid
+        elif gpu_set.pod or gpu_set.pod_uid or gpu_set.requests or gpu_set.pinned or gpu_set.former:
+            yield f"{who} has no node, and something of a booking"
+        if max(gpu_set.confirmed, gpu_set.told) > gpu_set.stamp:
+            yield f"{who} was confirmed or told by a decision newer than its newest"
+        for claim in gpu_set.claims:
+            key = f"{gpu_set.vmi.namespace}/{claim.name}"
+            if key in claims:
+                yield f"claim {key} is of {who} and of {claims[key]}"
+            claims[key] = uid
+
+
+def _booking(who: str, gpu_set: GpuSet) -> Iterator[str]:
+    asked = units(gpu_set)
+    if not asked or not gpu_set.pod_uid:
+        yield f"{who} is booked without claims or without a pod"
+    if {resource: gpu_set.requests.get(resource, 0) for resource in asked} != asked:
+        yield f"{who} asks {asked}, its booked pod requests {gpu_set.requests}"
+    if gpu_set.reason is not None or gpu_set.retry_ns:
+        yield f"{who} is booked and waits"
+
+
+def _waiting(book: Book) -> Iterator[str]:
+    """Once nothing is dirty, everyone in front of the gate was told why."""
+    state = book.state
+    said = may_place(state) and not is_dirty(state)
+    for uid, gpu_set in sorted(state.sets.items()):
+        vmi = book.vmi_of(uid)
+        if gpu_set.node or vmi is None:
+            continue
+        who = f"set of {gpu_set.vmi.namespace}/{gpu_set.vmi.name} ({uid})"
+        if said and gpu_set.reason is None and may_be_served(vmi) and book.launcher_of(vmi) is not None:
+            yield f"{who} waits and was told no reason"
+        if gpu_set.reason is not None and vmi.key not in state.first_wait:
+            yield f"{who} waits since no time"
+
+
+def _sessions(state: State) -> Iterator[str]:
+    for kind, session in sorted(state.sessions.items()):
+        if session.synced and kind in state.listing:
+            yield f"session {session.number} of {kind} is synced in the middle of its list"
+        if session.progress > state.events_seq or session.number > state.events_seq:
+            yield f"session {session.number} of {kind} is ahead of its time"

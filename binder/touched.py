@@ -1,0 +1,65 @@
+"""The nodes that changed since the last pass, and which of the waiting sets they can concern.
+
+A set that waits for nodes was told its reason over all of them. Only a changed node can take it, or
+change its reason: by more room, by less of what it was short of, or by anything else that is tested.
+"""
+
+from binder.book import Book
+from binder.order import DIRTY, ON_NODES, Group, short_group
+from binder.state import Touch
+from binder.usage import most_free
+from schemas.objects import NodeView
+
+NODES_ONE_BY_ONE_MAX = 64
+"""Where more nodes changed, they are not asked one by one: looking at all is no dearer."""
+
+
+class Touched:
+    """What the dirty nodes of the state mean for the line; it grows while a pass decides."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._groups: tuple[Group, ...] | None = None
+
+    def look_again(self) -> None:
+        """Forget what was found: something was placed since."""
+        self._groups = None
+
+    def among(self, uid: str) -> list[str] | None:
+        """Return the only nodes that matter to a set, None for all of them."""
+        state = self._book.state
+        if uid in state.dirty_sets or len(state.dirty_nodes) > NODES_ONE_BY_ONE_MAX:
+            return None
+        return sorted(state.dirty_nodes)
+
+    def groups(self) -> tuple[Group, ...]:
+        """Return the groups of the line that a pass has to serve."""
+        if self._groups is None:
+            nodes = self._book.state.dirty_nodes.values()
+            if any(Touch.STATIC in Touch(how) for how in nodes):
+                self._groups = (DIRTY, ON_NODES)
+            else:
+                self._groups = (DIRTY, *self._roomy())
+        return self._groups
+
+    def shrunk(self) -> list[str]:
+        """Return the resources offered by nodes that have less of something now."""
+        nodes = self._nodes(Touch.SHRUNK)
+        waiting = {group[1]: True for group in self._book.line.groups if group == short_group(group[1])}
+        return [name for name in sorted(waiting) if any(node.allocatable.get(name) for node in nodes)]
+
+    def _roomy(self) -> list[Group]:
+        """Name the groups that wait for no more units than a grown node has free."""
+        rooms = [group for group in self._book.line.groups if group[0] == "room"]
+        if not rooms:
+            return []
+        nodes = self._nodes(Touch.GROWN)
+        if len(nodes) > NODES_ONE_BY_ONE_MAX:
+            return rooms
+        free = {name: most_free(self._book.usage, nodes, name) for name in {group[1]: True for group in rooms}}
+        return [group for group in rooms if group[2] <= free[group[1]]]
+
+    def _nodes(self, how: Touch) -> list[NodeView]:
+        state = self._book.state
+        names = [name for name, touch in state.dirty_nodes.items() if how in Touch(touch)]
+        return [node for name in names if (node := state.node(name)) is not None]

@@ -1,0 +1,129 @@
+"""Laws of history: what must hold of each decision at the moment it is made, told by counting anew.
+
+`live` steps a book through one input and checks it: the laws, the promises of the state after it, and
+that the logged decisions folded anew give the very state that was lived.
+"""
+
+from collections.abc import Iterator
+
+from binder.book import Book
+from binder.evolve import BYTES_PER_INPUT_MAX, SETS_PER_INPUT_MAX, evolve, evolve_decision, may_place, settle
+from binder.invariants import check
+from binder.snapshot import decode_state, encode_state
+from binder.state import GpuSet, State
+from binder.step import read_input, step
+from schemas import decisions as d
+from schemas.events import AnyEvent
+from schemas.names import GATE
+from schemas.objects import NodeView, PodView, Stamp
+
+
+def live(book: Book, sequence: int, stamp_ns: int, body: bytes, *, lawful: bool = True) -> tuple[d.Decision, ...]:
+    """Return what one input decides; with `lawful`, fail on anything that must not be."""
+    if not lawful:
+        return step(book, sequence, stamp_ns, body)
+    shadow = Book(decode_state(encode_state(book.state)))
+    event = read_input(shadow, sequence, body)
+    decided = step(book, sequence, stamp_ns, body)
+    broken = list(_broken(shadow, sequence, stamp_ns, None if isinstance(event, d.Rejected) else event, decided))
+    broken += check(book)
+    assert not broken, f"input {sequence} {body[:200]!r} -> {decided}: " + "; ".join(broken)
+    assert encode_state(shadow.state) == encode_state(book.state), f"input {sequence}: the log tells another state"
+    return decided
+
+
+def _broken(
+    shadow: Book, sequence: int, stamp_ns: int, event: AnyEvent | None, decided: tuple[d.Decision, ...]
+) -> Iterator[str]:
+    state = shadow.state
+    now_ns = state.now_ns
+    evolve(shadow, sequence, stamp_ns, event)
+    if state.now_ns < now_ns:
+        yield "logical time went back (T9)"
+    told: dict[str, int] = {}
+    for place, decision in enumerate(decided):
+        yield from _law(state, decision)
+        if isinstance(decision, d.SetWaits):
+            told[decision.vmi.uid] = told.get(decision.vmi.uid, 0) + 1
+        evolve_decision(shadow, Stamp(state.generation, sequence, place), decision)
+    if max(told.values(), default=0) > 1:
+        yield "a set was told two reasons at one input (C59)"
+    sets = {decision.vmi.uid for decision in decided if isinstance(decision, _SETS)}
+    if len(sets) > SETS_PER_INPUT_MAX or sum(len(str(one)) for one in decided) > 4 * BYTES_PER_INPUT_MAX:
+        yield "an input decided more than its bound (T5)"
+    settle(shadow, decided)
+
+
+_SETS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.SetClosed)
+
+
+def _law(state: State, decision: d.Decision) -> Iterator[str]:
+    if isinstance(decision, (*_SETS, d.ClaimDropped)) and not may_place(state):
+        yield f"{decision} was decided on a picture that may be old (T11)"
+    match decision:
+        case d.SetPlaced():
+            yield from _placing(state, decision)
+        case d.SetReleased():
+            gpu_set = state.sets[decision.vmi.uid]
+            pod = _pod(state, gpu_set)
+            holds = pod is not None and not pod.ended and GATE not in pod.gates and not gpu_set.temporary
+            if holds:
+                yield f"{decision}: the launcher still runs"
+        case d.SetWaits():
+            gpu_set_or_none = state.sets.get(decision.vmi.uid)
+            if gpu_set_or_none is not None and (gpu_set_or_none.reason is decision.reason or gpu_set_or_none.node):
+                yield f"{decision} is told again, or to a set that has a place (C59)"
+        case d.SetClosed():
+            if decision.vmi.uid in {view.uid for view in state.objects["virtualmachineinstances"].values()}:
+                yield f"{decision}: its VMI is there"
+        case _:
+            pass
+
+
+def _placing(state: State, decision: d.SetPlaced) -> Iterator[str]:
+    gpu_set = state.sets[decision.vmi.uid]
+    pod = state.pod(f"{decision.vmi.namespace}/{decision.pod}")
+    if (
+        pod is None
+        or pod.uid != decision.pod_uid
+        or pod.gates != (GATE,)
+        or pod.ended
+        or pod.owner_uid != gpu_set.vmi.uid
+    ):
+        yield f"{decision}: no such pod of the VMI waits behind our gate alone (C56)"
+        return
+    admitted = state.admitted.get(pod.owner_uid)
+    if admitted is None or pod.admission not in admitted.requests:
+        yield f"{decision}: the pod was not admitted (T25)"
+    asked: dict[str, int] = {}
+    for claim in gpu_set.claims:
+        asked[claim.resource] = asked.get(claim.resource, 0) + claim.count
+    if {name: pod.requests.get(name, 0) for name in asked} != asked or not asked:
+        yield f"{decision}: the pod's requests are not its set's"
+    if gpu_set.node:
+        if gpu_set.node != decision.node:
+            yield f"{decision}: a booked set moves from {gpu_set.node}"
+        return
+    node = state.node(decision.node)
+    if node is None or not node.ready or node.unschedulable:
+        yield f"{decision}: the node can't serve"
+        return
+    for resource, amount in pod.requests.items():
+        free = node.allocatable.get(resource, 0) - used_on(state, node, resource)
+        if amount and amount > free:
+            yield f"{decision}: {free} of {resource} are free, {amount} are taken"
+
+
+def used_on(state: State, node: NodeView, resource: str) -> int:
+    """Count what bookings and other pods use of a node, from the tables alone."""
+    booked = [gpu_set for gpu_set in state.sets.values() if gpu_set.node == node.name]
+    own = {uid for gpu_set in booked for uid in (gpu_set.pod_uid, gpu_set.former) if uid}
+    pods = [pod for pod in state.objects["pods"].values() if isinstance(pod, PodView)]
+    return sum(gpu_set.requests.get(resource, 0) for gpu_set in booked) + sum(
+        pod.requests.get(resource, 0) for pod in pods if pod.node == node.name and not pod.ended and pod.uid not in own
+    )
+
+
+def _pod(state: State, gpu_set: GpuSet) -> PodView | None:
+    pod = state.pod(f"{gpu_set.vmi.namespace}/{gpu_set.pod}")
+    return pod if pod is not None and pod.uid == gpu_set.pod_uid else None
