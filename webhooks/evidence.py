@@ -49,19 +49,19 @@ class FreshReads:
     def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float) -> None:
         self._kube, self._readers, self._timeout_s = kube, readers, timeout_s
 
-    async def read(self, classes: tuple[str, ...], resources: tuple[str, ...] = ()) -> Evidence:
-        """Read the named classes and KubeVirt's resource side by side.
+    async def read(self, classes: tuple[str, ...], resources: tuple[str, ...], deadline: float) -> Evidence:
+        """Read the named classes and KubeVirt's resource side by side; `deadline` is in the loop's time.
 
         Where a request names `resources` of its own, all classes are listed to see whose they are.
         """
         reads = [self._class(name) for name in classes]
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout_at(min(deadline, asyncio.get_running_loop().time() + self._timeout_s)):
                 found, kubevirt, rivals = await asyncio.gather(
                     asyncio.gather(*reads), self._kubevirt(), self._owners(resources)
                 )
         except TimeoutError:
-            raise _unread(f"the API server did not answer within {self._timeout_s:g} s") from None
+            raise _unread("the API server did not answer in time") from None
         except ApiError as error:
             why = f"{error.code} {error.reason}" if error.code else "it could not be reached"
             raise _unread(f"the API server did not give them out ({why})") from None

@@ -22,6 +22,11 @@ class NamespaceLimit:
         self._at_once, self._most = at_once, at_once + waiting
         self._queues: dict[str, _Queue] = {}
 
+    @property
+    def namespaces(self) -> int:
+        """How many namespaces have requests inside."""
+        return len(self._queues)
+
     @asynccontextmanager
     async def turn(self, namespace: str, deadline: float) -> AsyncIterator[None]:
         """Hold one of the namespace's slots. Raises `TurnedAway` where none comes free by the deadline."""

@@ -25,7 +25,7 @@ _log = structlog.get_logger()
 class Listen(msgspec.Struct, frozen=True):
     """Where to listen and with which files. Port 0 takes a free one; `metrics_port` None serves no metrics.
 
-    `read_s`: patience with a body; `drain_s`: with requests under way when the server stops; `linger_s`:
+    `read_s`: patience with a body, which the API server's timeout covers too; `drain_s`: with requests under way when the server stops; `linger_s`:
     how long it still accepts requests while it already says that it is not ready.
     """
 
@@ -35,7 +35,7 @@ class Listen(msgspec.Struct, frozen=True):
     port: int = 8443
     metrics_port: int | None = None
     reload_s: float = 5.0
-    read_s: float = 5.0
+    read_s: float = 1.5
     drain_s: float = 10.0
     linger_s: float = 0.0
 

@@ -141,7 +141,7 @@ class Webhooks:
             return _untouched(review)
         async with self._limit.turn(review.namespace, deadline):
             named, others = class_names(vmis.gpus_text(vmi.metadata)), vmis.other_resources(vmi)
-            evidence = await self._fresh.read(named, others)
+            evidence = await self._fresh.read(named, others, deadline)
             answer = await self._answer(review, vmis.request_of(review, vmi, evidence), deadline)
         if isinstance(answer, VmiAdmitted):
             patch, warnings = vmis.patch_of(vmi, answer), vmis.warnings_of(vmi, answer)
@@ -155,7 +155,7 @@ class Webhooks:
         if not pods.is_launcher(pod) or not refers_to_gpus(pod.metadata):
             return _untouched(review)
         async with self._limit.turn(review.namespace, deadline):
-            evidence = await self._fresh.read(class_names(vmis.gpus_text(pod.metadata)))
+            evidence = await self._fresh.read(class_names(vmis.gpus_text(pod.metadata)), (), deadline)
             answer = await self._answer(review, pods.request_of(review, pod, evidence), deadline)
         if isinstance(answer, PodAdmitted):
             return Verdict("admitted", allow(review.uid, pods.patch_of(pod, answer)))

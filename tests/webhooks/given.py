@@ -188,9 +188,15 @@ class Clerk:
 
 
 class Busy(ApiServer):
-    """The model API server; `troubles` are raised, or waited for, before reads of the plurals named in it."""
+    """The model API server; `troubles` are raised, or waited for, before reads of the plurals named in it.
 
-    troubles: dict[str, Exception | asyncio.Event]
+    `met` is set once somebody waits.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.troubles: dict[str, Exception | asyncio.Event] = {}
+        self.met = asyncio.Event()
 
     @override
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
@@ -207,6 +213,7 @@ class Busy(ApiServer):
     async def _meet(self, resource: Resource) -> None:
         trouble = self.troubles.get(resource.plural)
         if isinstance(trouble, asyncio.Event):
+            self.met.set()
             await trouble.wait()
         elif trouble is not None:
             raise trouble
@@ -240,7 +247,6 @@ class Desk:
 async def opened(patience: Patience | None = None) -> AsyncIterator[Desk]:
     """Open the desk with the classes l40s and l40s-24c and KubeVirt in cozy-kubevirt, the clerk at work."""
     api = Busy()
-    api.troubles = {}
     journal = MemoryJournal()
     clerk = Clerk(journal)
     desk = Desk(api, journal, clerk, Webhooks(api, journal, clerk, READERS, patience=patience))
