@@ -8,18 +8,22 @@ from deploy.world.manifests import Obj, controller_of, dig, meta
 from deploy.world.virt_names import WFFC
 
 _PENDING_POPULATION = "PendingPopulation"
+_STILL = frozenset({"", "Pending", "Succeeded", "Failed", WFFC, _PENDING_POPULATION})
 
 
 class Volumes(msgspec.Struct, frozen=True):
     """The facts about all PVC volumes of one VMI. `missing`: the PVC that does not exist, or ''.
 
-    `wffc`: a DataVolume waits for its first consumer, which is what a temporary pod is for.
+    `wffc`: a DataVolume waits for its first consumer, which is what a temporary pod is for. `unbound`: some
+    PVC that exists has no volume yet. `filling`: a DataVolume is being written.
     """
 
     data_volumes: int = 0
     succeeded: bool = True
     ready: bool = True
     wffc: bool = False
+    unbound: bool = False
+    filling: bool = False
     failed: bool = False
     missing: str = ""
 
@@ -28,7 +32,7 @@ def read_volumes(spec: Obj, namespace: str, claims: Informer, data_volumes: Info
     """Return what the volumes of a VMI spec say, through the caches of PVCs and DataVolumes."""
     count = 0
     succeeded = ready = True
-    wffc = failed = False
+    wffc = failed = unbound = filling = False
     missing = ""
     for volume in spec.get("volumes") or ():
         name = claim_name(volume)
@@ -42,6 +46,7 @@ def read_volumes(spec: Obj, namespace: str, claims: Informer, data_volumes: Info
             else:
                 missing = missing or name
             continue
+        unbound |= dig(claim, "status", "phase") != "Bound"
         owner = controller_of(claim)
         source = data_volumes.get(namespace, owner["name"]) if owner and owner.get("kind") == "DataVolume" else None
         if source is None:
@@ -51,9 +56,17 @@ def read_volumes(spec: Obj, namespace: str, claims: Informer, data_volumes: Info
         succeeded &= phase == "Succeeded"
         wffc |= phase == WFFC
         failed |= phase == "Failed"
+        filling |= phase not in _STILL
         ready &= phase in {"Succeeded", WFFC, _PENDING_POPULATION}
     return Volumes(
-        data_volumes=count, succeeded=succeeded, ready=ready, wffc=wffc and not failed, failed=failed, missing=missing
+        data_volumes=count,
+        succeeded=succeeded,
+        ready=ready,
+        wffc=wffc and not failed,
+        unbound=unbound,
+        filling=filling,
+        failed=failed,
+        missing=missing,
     )
 
 
