@@ -191,7 +191,8 @@ class Scene:
     async def all(self, resource: Resource) -> list[Obj]:
         """Return all objects of a kind in the scene's namespace, by name."""
         page = await self.kube.list_page(resource, namespace=self.namespace)
-        return sorted((self._read(item) for item in page.items), key=lambda item: item["metadata"]["name"])
+        items = ({"kind": resource.kind} | self._read(item) for item in page.items)
+        return sorted(items, key=lambda item: item["metadata"]["name"])
 
     async def events(self) -> list[Obj]:
         """Return the Warning events of ours."""

@@ -1,0 +1,155 @@
+"""Wherever the projector dies and whatever the server answers, planning again ends in the same world."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import looptime
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from binder.kube import ApiError
+from binder.state import GpuSet
+from schemas.kinds import EVENT, GPU_CLAIM, POD, Resource
+from schemas.names import GATE
+from schemas.reasons import Wait
+from tests.projector.conftest import new_scene
+from tests.projector.faults import Life, Mishap, forbidden, refusing
+from tests.projector.scene import MODEL, ZONE, Obj, Scene, terms_json
+
+WRITES = 12
+"""Claims 2 + 1 + 1 + 1, as many statuses but for the set that was only opened, 2 pins, 1 event."""
+
+
+async def decisions(scene: Scene) -> list[GpuSet]:
+    """One set of each sort: placed with two claims, placed without terms, waiting, opened."""
+    sets = []
+    for name, terms, units in (("a", (ZONE, MODEL), (2, 1)), ("b", (), (1,))):
+        pod = await scene.launcher(terms_json(terms) if terms else None, name=f"virt-launcher-{name}")
+        sets.append(scene.placed(await scene.vmi(f"vm-{name}"), pod, terms=terms, units=units))
+    vmi = await scene.vmi("vm-d")
+    opened = GpuSet(vmi, sets[0].stamp, 0, claims=scene.claims(vmi, (1,)))
+    return [*sets, scene.waiting(await scene.vmi("vm-c"), Wait.NO_ROOM), opened]
+
+
+async def world(scene: Scene) -> list[Obj]:
+    """All that anybody can see of the outcome: without what tells one write from two that say the same."""
+    seen = []
+    for resource in (GPU_CLAIM, POD, EVENT):
+        for obj in await scene.all(resource):
+            metadata = obj["metadata"]
+            for field in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+                metadata.pop(field, None)
+            seen.append(obj)
+    return seen
+
+
+async def _lived(lives: Sequence[Mapping[int, Mishap]]) -> tuple[list[Obj], int]:
+    scene = await new_scene()
+    sets = await decisions(scene)
+    scene.state.sets.update({one.vmi.uid: one for one in sets})
+    for mishaps in [*lives, {}]:
+        life = Life(scene.kube, mishaps)
+        async with scene.projector(life.kube) as projector:
+            projector.begin(scene.state)
+            ends = [asyncio.ensure_future(end) for end in (projector.idle(), life.died.wait())]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED, timeout=3600)
+            assert any(end.done() for end in ends), "neither done nor dead within an hour"
+            for end in ends:
+                end.cancel()
+    assert {(told.vmi_uid, told.code) for told in await scene.outcomes()} == {(one.vmi.uid, 0) for one in sets}
+    return await world(scene), life.writes
+
+
+def lived(*lives: Mapping[int, Mishap]) -> tuple[list[Obj], int]:
+    """Let projectors live through mishaps, one after the other and a last one without; return the world they leave.
+
+    And how many writes the last one tried. Time jumps, so that back-off costs nothing.
+    """
+    with asyncio.Runner(loop_factory=looptime.new_event_loop) as runner:
+        return runner.run(_lived(lives))
+
+
+UNHARMED, TRIED = lived()
+
+
+def test_an_unharmed_projector_pins_and_tells() -> None:
+    """What the other tests compare with is not empty: five claims, two pinned launchers, one event."""
+    kinds = [obj["kind"] for obj in UNHARMED]
+
+    assert [kinds.count(kind) for kind in ("GPUClaim", "Pod", "Event")] == [5, 2, 1]
+    assert not any(GATE in str(obj) for obj in UNHARMED if obj["kind"] == "Pod")
+    assert TRIED == WRITES
+
+
+@pytest.mark.parametrize("mishap", list(Mishap), ids=lambda mishap: mishap.name)
+@pytest.mark.parametrize("write", range(WRITES))
+def test_one_mishap_at_any_write_changes_nothing(write: int, mishap: Mishap) -> None:
+    """C20: dead or answered wrongly before or after any single write, the end is the same."""
+    assert lived({write: mishap})[0] == UNHARMED
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.dictionaries(st.integers(0, WRITES), st.sampled_from(Mishap), max_size=4),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_any_mishaps_in_any_lives_change_nothing(lives: list[dict[int, Mishap]]) -> None:
+    """Several deaths and wrong answers, in whatever order, end in the same world."""
+    assert lived(*lives)[0] == UNHARMED
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("resource", "action", "gated"), [(GPU_CLAIM, "claim", True), (POD, "pin", True)], ids=["claim", "pin"]
+)
+async def test_a_refusal_is_reported_without_values(
+    scene: Scene, resource: Resource, action: str, *, gated: bool
+) -> None:
+    """T16, T23: what can't succeed goes back with code, reason and field path, and nothing after it is done."""
+    vmi, pod = await scene.vmi(), await scene.launcher()
+
+    (outcome,) = await scene.project(
+        scene.placed(vmi, pod), kube=refusing(scene.kube, resource, forbidden("spec.secret"))
+    )
+
+    assert (outcome.action, outcome.code, outcome.reason, outcome.field) == (action, 403, "Forbidden", "spec.secret")
+    assert "hunter2" not in str(outcome)
+    assert ("schedulingGates" in (await scene.get(POD, "virt-launcher-a"))["spec"]) is gated
+
+
+@pytest.mark.looptime
+async def test_one_stuck_set_does_not_hold_up_others(scene: Scene) -> None:
+    """Sets go side by side: more sets than may be written at once wait for an answer, another still lands."""
+    stuck = ApiError(503, "ServiceUnavailable", "later")
+    waiting = [scene.waiting(await scene.vmi(f"vm-{number}")) for number in range(70)]
+    vmi, pod = await scene.vmi(), await scene.launcher()
+    kube = refusing(scene.kube, EVENT, stuck)
+    async with scene.projector(kube) as projector:
+        scene.decide(projector, *waiting)
+        scene.decide(projector, scene.placed(vmi, pod))
+        deadline = asyncio.get_running_loop().time() + 3600
+        while "schedulingGates" in (await scene.get(POD, "virt-launcher-a"))["spec"]:
+            assert asyncio.get_running_loop().time() < deadline
+            await asyncio.sleep(1)
+
+    assert [outcome.vmi_uid for outcome in await scene.outcomes()] == [vmi.uid]
+
+
+@pytest.mark.looptime
+async def test_a_newer_decision_ends_the_repeats_of_an_older_one(scene: Scene) -> None:
+    """T23: an unclear write is repeated while its decision is the newest; a newer one takes its place."""
+    vmi, pod = await scene.vmi(), await scene.launcher()
+    kube = refusing(scene.kube, POD, ApiError(0, "Unreachable", ""))
+    async with scene.projector(kube) as projector:
+        scene.decide(projector, scene.placed(vmi, pod, at=10))
+        await asyncio.sleep(60)
+        assert await scene.outcomes() == []
+
+        scene.decide(projector, scene.waiting(vmi, Wait.PAUSED, at=11))
+        await projector.idle()
+
+    assert [outcome.stamp.sequence for outcome in await scene.outcomes()] == [11]
