@@ -7,7 +7,7 @@ is `binder.stream_journal`.
 """
 
 import asyncio
-import itertools
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -20,12 +20,16 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from binder.journal import Unavailable, Unclear
+from binder.journal import Denied, Unavailable, Unclear
+from binder.open_calls import OpenCalls
 from binder.stream_api import Delivery, status_of
 
 CALL_SECONDS = 5.0
 CONNECT_SECONDS = 10.0
 _NO_RESPONDERS = 503
+
+# The library lowers the case of what the server says.
+_DENIED = re.compile(r"permissions violation for (publish|subscription) to \"?([^\"\s]+)")
 
 _log = structlog.get_logger(__name__)
 
@@ -65,18 +69,26 @@ class Connection:
         self._tls = access.tls()
         self._closing = False
         self._prefix = f"_INBOX.{token_hex(11)}"
-        self._tokens = itertools.count(1)
-        self._calls: dict[str, asyncio.Future[Delivery | Exception]] = {}
+        self._calls = OpenCalls()
+        self._trouble = ""
+        self._told: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, seconds: float) -> None:
-        """Connect; servers that cannot be reached yet are tried again for `seconds`. Raises `Unavailable`."""
+        """Connect; servers that cannot be reached yet are tried again for `seconds`.
+
+        Raises `Unavailable`, `OSError` for an unreadable credentials file.
+        """
+        if self._access.creds:
+            # The library would try a missing file as if it were a server that is down.
+            self._access.creds.read_bytes()
         try:
             await asyncio.wait_for(self._connect(), seconds)
             await self._client.subscribe(f"{self._prefix}.*", cb=self._on_answer)
         except (NatsError, OSError, TimeoutError) as error:
-            self._closing = True
-            raise Unavailable(f"NATS at {self._access.servers()}: no connection ({type(error).__name__})") from None
+            await self.close()
+            why = self._trouble or _kind(error)
+            raise Unavailable(f"NATS at {self._access.servers()}: no connection within {seconds:g} s ({why})") from None
 
     async def _connect(self) -> None:
         await self._client.connect(
@@ -113,21 +125,12 @@ class Connection:
     ) -> Delivery:
         """Publish and await the answer, for `seconds` or as long as this connection's calls may take.
 
-        Raises `Unclear` (no answer in time, or the connection was lost meanwhile) and `Unavailable`
-        (nobody listens, or there is no connection: nothing was sent).
+        Raises `Unclear` (no answer in time, or the connection was lost meanwhile), `Unavailable`
+        (nobody listens, or there is no connection: nothing was sent) and `Denied`.
         """
-        loop, seconds = asyncio.get_running_loop(), seconds or self._call_seconds
-        token = str(next(self._tokens))
-        answer: asyncio.Future[Delivery | Exception] = loop.create_future()
-        self._calls[token] = answer
-        late = Unclear(f"{subject}: no answer within {seconds:g} s")
-        timer = loop.call_later(seconds, _settle, answer, late)
-        try:
+        with self._calls.begin(subject, seconds or self._call_seconds) as (token, answer):
             await self.send(subject, body, reply=f"{self._prefix}.{token}", headers=headers)
             result = await answer
-        finally:
-            timer.cancel()
-            del self._calls[token]
         if isinstance(result, Exception):
             raise result
         if not result.data and status_of(result.headers)[0] == _NO_RESPONDERS:
@@ -196,7 +199,22 @@ class Connection:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        return await self._subscribe(subject, queue, heard)
+        stop_hearing = await self._subscribe(subject, queue, heard)
+
+        async def stop() -> None:
+            await stop_hearing()
+            await self._flushed()
+
+        await self._flushed()
+        return stop
+
+    async def _flushed(self) -> None:
+        """Wait until the server knows what was said so far: other connections see it from then on."""
+        try:
+            await self._client.flush()
+        except (NatsError, OSError) as error:
+            # A connection that comes back says it all again.
+            _log.warning("nats not flushed", kind=type(error).__name__)
 
     async def close(self) -> None:
         """Close for good; nothing is reported as fatal."""
@@ -207,27 +225,40 @@ class Connection:
         self._fail_calls("the connection was closed")
 
     async def _on_answer(self, message: Msg) -> None:
-        answer = self._calls.get(message.subject.rpartition(".")[2])
-        if answer is not None:
-            _settle(answer, message)
+        self._calls.answered(message.subject.rpartition(".")[2], message)
 
     def _fail_calls(self, why: str) -> None:
-        for answer in self._calls.values():
-            _settle(answer, Unclear(f"NATS at {self._access.servers()}: {why}"))
+        self._calls.fail(Unclear(f"NATS at {self._access.servers()}: {why}"))
 
     async def _on_error(self, error: Exception) -> None:
-        # Only its kind: a server's sentence may repeat what we sent it.
-        _log.warning("nats trouble", kind=type(error).__name__, denied="Permissions Violation" in str(error))
+        self._trouble = _kind(error)
+        denied = _DENIED.search(str(error))
+        if denied is None:
+            if self._trouble not in self._told:
+                # Each try to connect again meets the same: said once.
+                _log.warning("nats trouble", kind=self._trouble)
+            self._told.add(self._trouble)
+            return
+        what, where = denied.groups()
+        _log.error("nats permission missing", to=what, subject=where)
+        # A subscription denied is that of our answers: none will ever come.
+        refused = Denied(f"NATS at {self._access.servers()}: these credentials may not {what} {where}")
+        self._calls.fail(refused, lambda subject: what == "subscription" or subject.lower() == where)
 
     async def _on_lost(self) -> None:
         self._fail_calls("the connection was lost")
-        if not self._closing:
-            _log.warning("nats connection lost", servers=self._access.servers())
-            if self._tls is not None and self._access.cert:
+        if self._closing:
+            return
+        _log.warning("nats connection lost", servers=self._access.servers())
+        if self._tls is not None and self._access.cert:
+            try:
                 # A renewed certificate serves the next handshake.
                 self._tls.load_cert_chain(self._access.cert, self._access.key)
+            except OSError as error:
+                _log.warning("nats certificate not read again", file=str(self._access.cert), kind=type(error).__name__)
 
     async def _on_back(self) -> None:
+        self._told.clear()
         _log.info("nats connection back", servers=self._access.servers())
 
     async def _on_closed(self) -> None:
@@ -236,9 +267,9 @@ class Connection:
             self._fatal(f"NATS at {self._access.servers()} closed the connection for good")
 
 
-def _settle(answer: "asyncio.Future[Delivery | Exception]", result: Delivery | Exception) -> None:
-    if not answer.done():
-        answer.set_result(result)
+def _kind(error: Exception) -> str:
+    """Return what may be told of an error: a server's sentence may repeat what we sent it."""
+    return "authorization refused" if "authorization" in str(error).lower() else type(error).__name__
 
 
 async def connect(
@@ -252,7 +283,7 @@ async def connect(
 
     `call_seconds`: how long an answer may take before its call counts as unclear.
 
-    Raises `Unavailable` when no server answers within `seconds`, `OSError` for an unreadable TLS file.
+    Raises `Unavailable` when no server answers within `seconds`, `OSError` for an unreadable file.
     """
     connection = Connection(access, fatal, call_seconds)
     await connection.open(seconds)

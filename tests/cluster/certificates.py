@@ -13,6 +13,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFE = dt.timedelta(days=2)
 _SKEW = dt.timedelta(hours=1)
+# One certificate serves on either side: NATS asks its clients for theirs.
+_USES = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
 
 
 def private_key() -> ec.EllipticCurvePrivateKey:
@@ -60,7 +62,7 @@ class Authority:
         builder = (
             _builder(subject, self._certificate.subject, key)
             .add_extension(x509.SubjectAlternativeName([*alternatives, *hosts]), critical=False)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(_USES), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
         certificate = builder.sign(self._key, hashes.SHA256())

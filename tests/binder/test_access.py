@@ -1,0 +1,144 @@
+"""Access to NATS by credentials and TLS files, and what is said when it is refused (T4)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from binder.jetstream import Access, Connection, connect
+from binder.journal import Denied, Unavailable
+from binder.stream_journal import JetStreamJournal
+from binder.stream_setup import check_streams, create_streams
+from deploy.child import Child, fetch, free_ports
+from deploy.local import find_nats_server
+from schemas.streams import EVENTS, EVENTS_TICK
+from tests.binder.waiting import eventually, true
+from tests.cluster.certificates import Authority
+from tests.error_logs import ErrorLogs
+from tests.nats_accounts import Accounts
+
+pytestmark = pytest.mark.nats
+
+
+class _Server:
+    """A nats-server with a configuration of the test's own."""
+
+    def __init__(self, directory: Path, lines: str) -> None:
+        self.port, self._monitor = free_ports(2)
+        config = directory / "nats.conf"
+        config.write_text(
+            f"listen: 127.0.0.1:{self.port}\nhttp: 127.0.0.1:{self._monitor}\nmax_payload: 4MB\n"
+            f"jetstream {{ store_dir: '{directory}/data' }}\n{lines}"
+        )
+        self.child = Child("nats-server", [find_nats_server(), "-c", config], directory / "log")
+
+    def start(self) -> None:
+        """Start and wait until it is healthy; blocks."""
+        self.child.spawn()
+        self.child.await_answer(lambda: fetch(self._monitor, "/healthz")[0] == 200, what="healthy", seconds=20)
+
+
+@asynccontextmanager
+async def _running(directory: Path, lines: str) -> AsyncIterator[_Server]:
+    server = _Server(directory, lines)
+    await asyncio.to_thread(server.start)
+    try:
+        yield server
+    finally:
+        await asyncio.to_thread(server.child.stop)
+
+
+@asynccontextmanager
+async def _connected(access: Access, *, seconds: float = 10) -> AsyncIterator[Connection]:
+    connection = await connect(access, pytest.fail, seconds=seconds)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def test_credentials_files_say_who_may_what(tmp_path: Path, error_logs: ErrorLogs) -> None:
+    """T4: the installer's credentials make the streams, the binder's may only use them, and are told so at once."""
+    accounts = Accounts()
+    forbidden = ["$JS.API.STREAM.UPDATE.>", "$JS.API.STREAM.DELETE.>", "$JS.API.STREAM.CREATE.>"]
+    installer = accounts.credentials(tmp_path / "installer.creds")
+    binder = accounts.credentials(tmp_path / "binder.creds", may_not_publish=forbidden)
+    async with _running(tmp_path, accounts.config) as server:
+        url = (f"nats://127.0.0.1:{server.port}",)
+        async with _connected(Access(url, creds=installer)) as connection:
+            await create_streams(JetStreamJournal(connection), replicas=1)
+        async with _connected(Access(url, creds=binder)) as connection:
+            journal = JetStreamJournal(connection)
+            await check_streams(journal)
+            assert await journal.append(EVENTS, EVENTS_TICK, b"", message_id="a") == 1
+            assert [len(run) async for run in journal.read(EVENTS, 1, until=1)] == [1]
+            error_logs.expect("nats permission missing")
+            with pytest.raises(Denied, match="may not publish"):
+                await journal.manage(f"STREAM.DELETE.{EVENTS}", {}, EVENTS)
+            assert (await journal.info(EVENTS)).last == 1
+
+
+async def test_a_stranger_is_refused_with_the_reason(tmp_path: Path) -> None:
+    """T4: without credentials, or with another operator's, the error says that it was authorization."""
+    strangers = Accounts().credentials(tmp_path / "stranger.creds")
+    async with _running(tmp_path, Accounts().config) as server:
+        url = (f"nats://127.0.0.1:{server.port}",)
+        for access in (Access(url), Access(url, creds=strangers)):
+            with pytest.raises(Unavailable, match="authorization refused"):
+                await connect(access, pytest.fail, seconds=2)
+
+
+async def test_credentials_that_are_not_there_are_named() -> None:
+    """A missing file is said by name, before anything is tried."""
+    with pytest.raises(OSError, match=r"missing\.creds"):
+        await connect(Access(("nats://127.0.0.1:1",), creds=Path("/nowhere/missing.creds")), pytest.fail, seconds=2)
+
+
+def _tls(directory: Path, server: Authority, clients: Authority) -> str:
+    certificate, key = server.issue()
+    (directory / "server.pem").write_bytes(certificate)
+    (directory / "server.key").write_bytes(key)
+    (directory / "clients.pem").write_bytes(clients.pem)
+    (directory / "ca.pem").write_bytes(server.pem)
+    files = f"cert_file: '{directory}/server.pem', key_file: '{directory}/server.key'"
+    return f"tls {{ {files}, ca_file: '{directory}/clients.pem', verify: true }}\n"
+
+
+def _client(directory: Path, authority: Authority) -> tuple[Path, Path]:
+    cert, key = directory / "client.pem", directory / "client.key"
+    for file, text in zip((cert, key), authority.issue(), strict=True):
+        file.write_bytes(text)
+    return cert, key
+
+
+async def test_tls_files_prove_both_sides(tmp_path: Path) -> None:
+    """T4: the CA file is who we believe, certificate and key are who we are; another CA is not believed."""
+    servers, clients = Authority.new(), Authority.new()
+    lines = _tls(tmp_path, servers, clients)
+    cert, key = _client(tmp_path, clients)
+    async with _running(tmp_path, lines) as server:
+        url = (f"tls://127.0.0.1:{server.port}",)
+        async with _connected(Access(url, ca=tmp_path / "ca.pem", cert=cert, key=key)) as connection:
+            await create_streams(JetStreamJournal(connection), replicas=1)
+        (tmp_path / "other.pem").write_bytes(Authority.new().pem)
+        with pytest.raises(Unavailable, match="SSL"):
+            await connect(Access(url, ca=tmp_path / "other.pem", cert=cert, key=key), pytest.fail, seconds=2)
+
+
+async def test_a_renewed_certificate_serves_the_next_connection(tmp_path: Path) -> None:
+    """The files are read again when the connection is lost: a client outlives its first certificate."""
+    servers, first, second = Authority.new(), Authority.new(), Authority.new()
+    lines = _tls(tmp_path, servers, first)
+    cert, key = _client(tmp_path, first)
+    async with _running(tmp_path, lines) as server:
+        access = Access((f"tls://127.0.0.1:{server.port}",), ca=tmp_path / "ca.pem", cert=cert, key=key)
+        async with _connected(access) as connection:
+            _client(tmp_path, second)
+            (tmp_path / "clients.pem").write_bytes(second.pem)
+            server.child.kill()
+            await eventually(lambda: true(not connection.connected), "the loss is noticed")
+            await asyncio.to_thread(server.start)
+
+            await eventually(lambda: true(connection.connected), "the connection is back")
