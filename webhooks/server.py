@@ -25,8 +25,9 @@ _log = structlog.get_logger()
 class Listen(msgspec.Struct, frozen=True):
     """Where to listen and with which files. Port 0 takes a free one; `metrics_port` None serves no metrics.
 
-    `read_s`: patience with a body, which the API server's timeout covers too; `drain_s`: with requests under way when the server stops; `linger_s`:
-    how long it still accepts requests while it already says that it is not ready.
+    `read_s`: patience with a body, which the API server's timeout covers too; `drain_s`: with requests under
+    way when the server stops; `linger_s`: how long it still accepts requests while it already says that it
+    is not ready.
     """
 
     certificate: Path

@@ -251,10 +251,14 @@ async def test_a_silent_binder_keeps_its_replicas_in_service(tmp_path: Path) -> 
             assert "not answered" in (await response.json())["binder"]
 
 
-async def test_what_is_under_way_is_finished(desk: Desk, tmp_path: Path) -> None:
+async def test_what_is_under_way_is_finished(tmp_path: Path) -> None:
     """Stopped in the middle of a request: it is answered, new connections are refused, readiness fell first."""
-    held = asyncio.Event()
-    async with standing(desk, tmp_path, linger_s=0.2) as stand, stand.client() as client:
+    held, patience = asyncio.Event(), Patience(answer_s=60, evidence_s=60)
+    async with (
+        opened(patience) as desk,
+        standing(desk, tmp_path, linger_s=0.2, drain_s=60) as stand,
+        stand.client() as client,
+    ):
         desk.api.troubles["gpuclasses"] = held
         waiting = asyncio.create_task(ask(client, stand.url))
         await desk.api.met.wait()
@@ -264,9 +268,10 @@ async def test_what_is_under_way_is_finished(desk: Desk, tmp_path: Path) -> None
 
         async def refused() -> bool:
             try:
-                await stand.served()
-            except OSError:
+                _, writer = await asyncio.open_connection("127.0.0.1", stand.server.port)
+            except ConnectionRefusedError:
                 return True
+            writer.transport.abort()
             return False
 
         await until(refused)
