@@ -16,7 +16,7 @@ from binder.logbook import LogReader, append_genesis
 from binder.tip import Tip
 from schemas.frames import Genesis
 from schemas.kinds import GPU_CLAIM, NAMESPACE, POD, Resource
-from schemas.names import GATE, REFERENCE_LABEL
+from schemas.names import ANCHOR_CONFIGMAP, GATE, REFERENCE_LABEL
 from schemas.streams import DECISIONS, EVENTS
 
 _NOT_FOUND = 404
@@ -50,29 +50,41 @@ async def adopt_fresh(kube: Kube, journal: Journal, namespace: str, program: str
 
     Raises `NotFresh` where streams, anchor, claims or gated launchers say that this is not the first time.
     """
+    await check_fresh(kube, journal, namespace)
+    genesis = Genesis(secrets.token_hex(8), 1, await _cluster(kube), program)
+    sequence = await append_genesis(journal, genesis)
+    tip = await _tip(journal, sequence)
+    await Anchor(kube, namespace).create(tip)
+    return tip
+
+
+async def check_fresh(kube: Kube, journal: Journal, namespace: str) -> None:
+    """Raise `NotFresh` where something of ours stands, in NATS or in the cluster. Changes nothing."""
     for stream in (DECISIONS, EVENTS):
-        held = (await journal.info(stream)).last
+        try:
+            held = (await journal.info(stream)).last
+        except LookupError:
+            continue
         if held:
             raise NotFresh(
-                f"stream {stream} holds {held} messages: this NATS already serves a log; run `gpubinder adopt`"
+                f"stream {stream} holds {held} messages: this NATS already serves a log; "
+                f"check the NATS URL, or run `gpubinder run`"
             )
-    anchor = Anchor(kube, namespace)
-    standing = await anchor.read()
+    standing = await Anchor(kube, namespace).read()
     if standing is not None:
         raise NotFresh(
-            f"an anchor of log {standing.log_id} stands in namespace {namespace}: check the NATS URL, "
-            f"or run `gpubinder adopt` to take the cluster over"
+            f"an anchor of log {standing.log_id} stands in namespace {namespace}: check the NATS URL; "
+            f"if that log is lost, delete the ConfigMap {ANCHOR_CONFIGMAP} there and what the log decided"
         )
     found = await _standing(kube)
     if found:
-        raise NotFresh(f"{found} is left of an earlier life: run `gpubinder adopt` to take the cluster over")
-    cluster = await _cluster(kube)
-    genesis = Genesis(secrets.token_hex(8), 1, cluster, program)
-    sequence = await append_genesis(journal, genesis)
+        raise NotFresh(f"{found} is left of an earlier life: delete it, or find the log that decided it")
+
+
+async def _tip(journal: Journal, sequence: int) -> Tip:
     reader = LogReader(journal)
     async for _ in reader.follow(until=sequence):
         pass
-    await anchor.create(reader.tip)
     return reader.tip
 
 

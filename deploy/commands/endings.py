@@ -1,6 +1,8 @@
 """How a command ends: its exit code, and one sentence to the person at the terminal instead of a traceback."""
 
 import asyncio
+import logging
+import sys
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -87,9 +89,6 @@ def _plain(text: str) -> str:
 
 def _quiet_logs() -> None:
     """Keep what a short command's parts log off its output: warnings go to stderr."""
-    import logging
-    import sys
-
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
