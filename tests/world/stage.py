@@ -82,11 +82,13 @@ class Stage(Listener):
 
     async def until(self, look: Callable[[], T], *, patience_s: float = PATIENCE_S) -> T:
         """Wait until `look` returns something true, and return that."""
-        end = asyncio.get_running_loop().time() + patience_s
+        start = asyncio.get_running_loop().time()
+        end = start + patience_s
         while not (found := look()):
             if asyncio.get_running_loop().time() > end:
                 raise AssertionError("waited in vain; last written: " + "; ".join(map(brief, self.written[-8:])))
-            await asyncio.sleep(0.01)
+            # Minutes of back-off pass in big steps, what happens at once is seen at once.
+            await asyncio.sleep(0.01 if asyncio.get_running_loop().time() < start + 1 else 0.1)
         return found
 
     async def settle(self, seconds: float = 0.2) -> None:
