@@ -6,7 +6,7 @@ by the other.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 import pytest
@@ -253,30 +253,3 @@ async def test_both_codes_of_a_conflict_are_one_answer(stand: NatsStand) -> None
     assert sum(isinstance(result, WrongLastSequence) for result in results) == 7
     told = [refusal(ApiError(400, code, "wrong last sequence: 7"), DECISIONS) for code in (10071, 10164)]
     assert [(type(one), getattr(one, "last", None)) for one in told] == [(WrongLastSequence, 7)] * 2
-
-
-async def _grown(sequence: Callable[[], int], frames: int) -> None:
-    before = sequence()
-    await eventually(lambda: true(sequence() > before + frames), "appends go on")
-
-
-async def test_servers_killed_in_the_middle_cost_no_frame(stand: NatsStand) -> None:
-    """T3: kill -9 of the server that leads the log, three times, under appends: each frame once, in order."""
-    journal = await stand.fresh()
-    writer = await begin(journal)
-    done = asyncio.Event()
-
-    async def write() -> None:
-        nonlocal writer
-        while not done.is_set():
-            await writer.append(draft(writer.tip))
-
-    writing = asyncio.create_task(write())
-    for _ in range(3):
-        await _grown(lambda: writer.tip.sequence, 20)
-        await stand.servers.crash(DECISIONS)
-    await _grown(lambda: writer.tip.sequence, 20)
-    done.set()
-    await writing
-
-    assert await covered(journal) == list(range(1, writer.tip.covers_to + 1))
