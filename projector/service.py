@@ -13,6 +13,7 @@ from binder.journal import Journal
 from binder.kube import Kube
 from binder.state import GpuSet, State
 from projector.apply import Applier, wall
+from projector.counts import ClassCounts
 from projector.effects import AnyEffect, DropClaim
 from projector.lanes import Lanes
 from projector.outbox import Outbox
@@ -56,6 +57,7 @@ class Projector:
         sets_at_once: int = SETS_AT_ONCE,
     ) -> None:
         self._applier = Applier(kube, instance=instance, clock=clock)
+        self._counts = ClassCounts(kube)
         self._outbox = Outbox(journal)
         self._lanes: Lanes[GpuSet | _Drop | _Closed] = Lanes()
         self._sets_at_once = sets_at_once
@@ -66,9 +68,12 @@ class Projector:
         self.begin(await follower.start())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.work())
+            tasks.create_task(self._counts.run(follower.book))
+            self._counts.changed()
             # 2. Each step only says which sets changed; the newest decision of each is written.
             async for step in follower.steps():
                 self.take(step.state, step.touched, step.decided)
+                self._counts.changed()
 
     def begin(self, state: State) -> None:
         """Take up every set whose writes are not known to have landed, and every claim that was told to go."""

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from schemas.claims import ClaimSpec, ClaimStatus
+from schemas.classes import ClassStatus
 from schemas.kinds import EVENT, GPU_CLAIM
 
 NOTE_BYTES_MAX: Final = 1024
@@ -94,6 +95,13 @@ class SeenClaim(msgspec.Struct, frozen=True):
     metadata: SeenMetadata
     spec: ClaimSpec
     status: ClaimStatus | None = None
+
+
+class SeenClass(msgspec.Struct, frozen=True):
+    """A class as it stands."""
+
+    metadata: SeenMetadata
+    status: ClassStatus | None = None
 
 
 class SeenNamespace(msgspec.Struct, frozen=True):

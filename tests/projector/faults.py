@@ -54,13 +54,26 @@ class Life:
         return Fault(ApiError(code, reason, "broken on purpose"), lands=mishap in _LANDS)
 
 
+class Refusal:
+    """Every write of one kind is refused with `error`, as by an admission rule or a quota, until it is `over`."""
+
+    def __init__(self, error: ApiError, resource: Resource) -> None:
+        self.over = False
+        self._error = error
+        self._resource = resource
+
+    def door(self, kube: Kube) -> Kube:
+        """Return the API server behind this refusal."""
+        return FaultyKube(kube, self._asked)
+
+    async def _asked(self, call: Call) -> Fault | None:
+        refused = not self.over and call.verb in _WRITES and call.resource == self._resource
+        return Fault(self._error) if refused else None
+
+
 def refusing(kube: Kube, resource: Resource, error: ApiError) -> Kube:
-    """An API server that refuses every write of one kind, as an admission rule or a quota would."""
-
-    async def asked(call: Call) -> Fault | None:
-        return Fault(error) if call.verb in _WRITES and call.resource == resource else None
-
-    return FaultyKube(kube, asked)
+    """Return an API server that refuses every write of one kind."""
+    return Refusal(error, resource).door(kube)
 
 
 def forbidden(field: str) -> ApiError:

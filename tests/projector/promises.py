@@ -2,14 +2,18 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from binder.book import Book
+from binder.state import empty_state
+from projector.counts import ClassCounts
 from schemas.decisions import ClaimDropped
 from schemas.events import Outcome
-from schemas.kinds import GPU_CLAIM, NAMESPACE, POD
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, POD
 from schemas.names import GATE
-from schemas.objects import NodeSelectorTerm, Requirement
+from schemas.objects import ClassView, NodeSelectorTerm, NodeView, Requirement
 from schemas.reasons import Release, Wait
 from tests.projector.scene import FOREIGN_GATE, MODEL, NODE, PINNED, RESOURCE, ZONE, Obj, Scene, stamp, terms_json
 
@@ -112,11 +116,14 @@ async def test_a_repeated_pin_is_a_success(scene: Scene, terms: tuple[NodeSelect
     vmi, pod = await scene.vmi(), await scene.launcher(terms_json(terms) if terms else None)
     gpu_set = scene.placed(vmi, pod, terms=terms)
     await scene.project(gpu_set)
-    before = [await scene.get(POD, "virt-launcher-a"), await scene.claim(vmi)]
+    pod, claim = await scene.get(POD, "virt-launcher-a"), await scene.claim(vmi)
 
     outcomes = await scene.project(gpu_set)
 
-    assert [await scene.get(POD, "virt-launcher-a"), await scene.claim(vmi)] == before
+    after = await scene.get(POD, "virt-launcher-a")
+    # Of an ungated pod the scheduler writes the status; the generation counts changes of the rest.
+    assert (after["spec"], after["metadata"]["generation"]) == (pod["spec"], pod["metadata"]["generation"])
+    assert await scene.claim(vmi) == claim
     assert success(outcomes)
 
 
@@ -421,3 +428,22 @@ async def test_a_dropped_claim_that_is_no_template_any_more_stays(scene: Scene) 
     await scene.project(drops=[dropped])
 
     assert await scene.find(GPU_CLAIM, "stray") is not None
+
+
+async def test_a_class_shows_how_much_there_is(scene: Scene) -> None:
+    """Counts of the folded state stand in the class's status, with zeros, and an older count is refused (T22)."""
+    name, state = scene.namespace, empty_state()
+    spec = {"resourceName": RESOURCE, "mode": "Passthrough"}
+    body = {"apiVersion": GPU_CLASS.api_version, "kind": "GPUClass", "metadata": {"name": name}, "spec": spec}
+    await scene.kube.create(GPU_CLASS, "", msgspec.json.encode(body))
+    state.objects["gpuclasses"][name] = ClassView(name, "uid", "1", resource=RESOURCE)
+    state.objects["nodes"]["n"] = NodeView("n", "uid", "1", ready=True, allocatable={RESOURCE: 4})
+    for sequence, cordoned in ((8, False), (7, True)):
+        state.events_seq = sequence
+        state.objects["nodes"]["n"] = replace(state.objects["nodes"]["n"], unschedulable=cordoned)
+        await ClassCounts(scene.kube).write(Book(state))
+
+    status = msgspec.json.decode(await scene.kube.get(GPU_CLASS, "", name))["status"]
+    await scene.kube.delete(GPU_CLASS, "", name)
+    stamp_shown = {"generation": 0, "sequence": 8, "entry": 0}
+    assert status == {"allocatable": 4, "held": 0, "free": 4, "mostFree": 4, "stamp": stamp_shown}

@@ -1,0 +1,133 @@
+"""Class status: how much of each class there is, counted from the folded state, at most once a second each.
+
+Counts are no decisions. They carry a stamp all the same, so that an old count never overwrites a newer one.
+"""
+
+import asyncio
+from typing import Self
+
+import msgspec
+import structlog
+
+from binder.book import Book
+from binder.kube import ApiError, Kube, PatchKind
+from binder.rules.serving import every_class_tolerates
+from projector.reads import read
+from schemas.classes import ClassStatus
+from schemas.conditions import ShownStamp
+from schemas.kinds import GPU_CLASS
+from schemas.objects import ClassView, NodeView
+from schemas.writes import SeenClass
+
+SECONDS_BETWEEN = 1.0
+"""How long one class is left alone after a write."""
+
+log = structlog.get_logger()
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """Units of one class: offered by nodes, booked, left on nodes that serve it, most left on one of them."""
+
+    allocatable: int | None
+    held: int | None
+    free: int | None
+    most_free: int | None
+
+    @classmethod
+    def shown(cls, status: ClassStatus) -> Self:
+        """Return what a class shows; None where it was never counted."""
+        return cls(status.allocatable, status.held, status.free, status.most_free)
+
+
+def amounts(book: Book) -> dict[str, Amount]:
+    """Return the amount of every class, by name.
+
+    Held units are counted by the resource that their claims were decided under (T24). Free are those on
+    nodes that are ready, not cordoned, and whose taints the class tolerates.
+    """
+    held: dict[str, int] = {}
+    for gpu_set in book.state.sets.values():
+        for claim in gpu_set.claims if gpu_set.node else ():
+            held[claim.resource] = held.get(claim.resource, 0) + claim.count
+    classes = book.state.objects["gpuclasses"]
+    return {
+        name: _amount(book, view, held.get(view.resource, 0))
+        for name, view in classes.items()
+        if isinstance(view, ClassView)
+    }
+
+
+def _amount(book: Book, view: ClassView, held: int) -> Amount:
+    allocatable = free = most = 0
+    for left, name in book.usage.roomy(view.resource, -(2**62)):
+        node = book.state.node(name)
+        if node is None:
+            continue
+        allocatable += node.allocatable.get(view.resource, 0)
+        if left > 0 and _serves(node, view):
+            free += left
+            most = max(most, left)
+    return Amount(allocatable, held, free, most)
+
+
+def _serves(node: NodeView, view: ClassView) -> bool:
+    ready = node.ready and not node.unschedulable and not node.deleting
+    return ready and every_class_tolerates((view.tolerations,), node)
+
+
+class ClassCounts:
+    """Keeps the counts in class status true. `changed()` after each step; `run(book)` beside them."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._news = asyncio.Event()
+        self._shown: dict[str, Amount] = {}
+
+    def changed(self) -> None:
+        """Say that the state may count otherwise now."""
+        self._news.set()
+
+    async def run(self, book: Book) -> None:
+        """Write for ever what differs from what a class shows."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            await self.write(book)
+            await asyncio.sleep(SECONDS_BETWEEN)
+
+    async def write(self, book: Book) -> None:
+        """Write each class whose status does not show what is counted now."""
+        counted = amounts(book)
+        stamp = ShownStamp(book.state.generation, book.state.events_seq, 0)
+        self._shown = {name: shown for name, shown in self._shown.items() if name in counted}
+        for name, amount in sorted(counted.items()):
+            if self._shown.get(name) != amount:
+                await self._write_one(name, amount, stamp)
+
+    async def _write_one(self, name: str, amount: Amount, stamp: ShownStamp) -> None:
+        try:
+            if name not in self._shown and await self._shows(name, amount):
+                self._shown[name] = amount
+                return
+            status = ClassStatus(
+                allocatable=amount.allocatable,
+                held=amount.held,
+                free=amount.free,
+                most_free=amount.most_free,
+                stamp=stamp,
+            )
+            # A merge: conditions that stand beside the counts stay.
+            body = msgspec.json.encode({"status": status})
+            await self._kube.patch(GPU_CLASS, "", name, body, kind=PatchKind.MERGE, subresource="status")
+            self._shown[name] = amount
+        except ApiError as error:
+            # Forgotten, so that it is read again; counted again with the next change, or now if it was not reached.
+            self._shown.pop(name, None)
+            log.info("counts.not-written", gpu_class=name, code=error.code, reason=error.reason)
+            if error.code != 404:
+                self._news.set()
+
+    async def _shows(self, name: str, amount: Amount) -> bool:
+        found = await read(self._kube, GPU_CLASS, "", name, SeenClass)
+        status = found.status if found is not None else None
+        return status is not None and amount == Amount.shown(status)

@@ -1,0 +1,186 @@
+"""Class status counts what is there: from the folded state, only on change, never backwards."""
+
+import asyncio
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from binder.book import Book
+from binder.kube import ApiError, PatchKind
+from binder.state import GpuSet, State, empty_state
+from projector.counts import SECONDS_BETWEEN, Amount, ClassCounts, amounts
+from schemas.classes import Mode
+from schemas.decisions import TemplateClaim, VmiId
+from schemas.kinds import GPU_CLASS
+from schemas.objects import ClassView, NodeView, PodView, Stamp, Taint, Toleration
+from tests.projector.faults import Refusal
+from tests.projector.scene import Obj, Scene
+
+CARD, SLICE = "nvidia.com/AD102GL_L40S", "nvidia.com/NVIDIA_L40S-24C"
+GPU_TAINT = Taint("gpu", "", "NoSchedule")
+
+
+def node(name: str, units: int, **fields: object) -> NodeView:
+    """A ready node with this many cards."""
+    made = NodeView(name, f"uid-{name}", "1", ready=True, allocatable={CARD: units, "cpu": 64_000})
+    return replace(made, **fields)
+
+
+def booked(name: str, on: str, units: int) -> GpuSet:
+    """A set on a node."""
+    vmi = VmiId("tenant-a", name, f"uid-{name}")
+    claims = (TemplateClaim(f"{name}-0", "l40s", units, CARD),)
+    return GpuSet(vmi, Stamp(1, 1), 0, claims=claims, node=on, pod=name, pod_uid=name, requests={CARD: units})
+
+
+def cluster() -> State:
+    """Three nodes that take pods, one each that is cordoned, not ready and tainted; two classes, two bookings."""
+    state = empty_state()
+    state.generation, state.events_seq = 1, 7
+    nodes = [
+        node("n1", 4),
+        node("n2", 4),
+        node("n3", 0),
+        node("n4", 4, unschedulable=True),
+        node("n5", 4, ready=False),
+        node("n6", 8, taints=(GPU_TAINT,)),
+    ]
+    tolerant = ClassView("l40s-all", "uid-all", "1", resource=CARD, tolerations=(Toleration("gpu", "Exists"),))
+    classes = [
+        ClassView("l40s", "uid-l40s", "1", resource=CARD),
+        tolerant,
+        ClassView("s", "uid-s", "1", resource=SLICE),
+    ]
+    other = PodView("raw", "uid-raw", "1", "tenant-b", node="n2", phase="Running", requests={CARD: 1})
+    state.objects["nodes"] = {view.key: view for view in nodes}
+    state.objects["gpuclasses"] = {view.key: view for view in classes}
+    state.objects["pods"] = {other.key: other}
+    state.sets = {one.vmi.uid: one for one in (booked("a", "n1", 1), booked("b", "n4", 2))}
+    return state
+
+
+def test_units_are_counted_by_resource() -> None:
+    """Allocatable is what nodes offer, held what is booked, free what is left where the class is served."""
+    counted = amounts(Book(cluster()))
+
+    assert counted["l40s"] == Amount(allocatable=24, held=3, free=3 + 3, most_free=3)
+    assert counted["l40s-all"] == Amount(allocatable=24, held=3, free=3 + 3 + 8, most_free=8)
+    assert counted["s"] == Amount(0, 0, 0, 0)
+
+
+def test_more_used_than_offered_is_no_negative_room() -> None:
+    """C40: a node whose allocatable fell below what is used has nothing free, and takes nothing off the others."""
+    state = cluster()
+    state.objects["nodes"]["n1"] = node("n1", 0)
+    state.objects["nodes"]["n2"] = node("n2", 2)
+    state.sets["uid-c"] = booked("c", "n2", 3)
+
+    assert amounts(Book(state))["l40s"] == Amount(allocatable=18, held=6, free=0, most_free=0)
+
+
+async def made(scene: Scene, *names: str) -> None:
+    """Create classes."""
+    for name in names:
+        spec = {"resourceName": CARD, "mode": Mode.PASSTHROUGH}
+        body = {"apiVersion": GPU_CLASS.api_version, "kind": "GPUClass", "metadata": {"name": name}, "spec": spec}
+        await scene.kube.create(GPU_CLASS, "", msgspec.json.encode(body))
+
+
+async def shown(scene: Scene, name: str) -> Obj:
+    """Return a class's status."""
+    status: Obj = msgspec.json.decode(await scene.kube.get(GPU_CLASS, "", name)).get("status", {})
+    return status
+
+
+async def test_counts_are_written_only_on_change(scene: Scene) -> None:
+    """The status shows the counts and the stamp; a new start and a step that counts the same write nothing."""
+    await made(scene, "l40s", "l40s-all", "s")
+    book = Book(cluster())
+    counts = ClassCounts(scene.kube)
+    await counts.write(book)
+    first = await shown(scene, "l40s")
+    book.state.events_seq = 8
+
+    await counts.write(book)
+    await ClassCounts(scene.kube).write(book)
+
+    stamp = {"generation": 1, "sequence": 7, "entry": 0}
+    assert first == {"allocatable": 24, "held": 3, "free": 6, "mostFree": 3, "stamp": stamp}
+    assert await shown(scene, "l40s") == first
+
+
+async def test_an_old_count_does_not_overwrite_a_newer_one(scene: Scene) -> None:
+    """T22: a writer behind the log is refused, and reads what stands there."""
+    await made(scene, "l40s", "l40s-all", "s")
+    newer, older = Book(cluster()), Book(cluster())
+    newer.state.events_seq = 9
+    older.state.sets.clear()
+    await ClassCounts(scene.kube).write(newer)
+
+    await ClassCounts(scene.kube).write(Book(older.state))
+
+    assert (await shown(scene, "l40s"))["stamp"]["sequence"] == 9
+
+
+async def test_conditions_beside_the_counts_stay(scene: Scene) -> None:
+    """The counts are merged into the status: they are not all that stands there."""
+    await made(scene, "l40s", "l40s-all", "s")
+    condition = {"type": "ResourceNameConflict", "status": "True", "reason": "Older", "message": ""}
+    conditions = [condition | {"lastTransitionTime": "2026-05-03T10:00:00Z"}]
+    patch = msgspec.json.encode({"status": {"conditions": conditions}})
+    await scene.kube.patch(GPU_CLASS, "", "l40s", patch, kind=PatchKind.MERGE, subresource="status")
+
+    await ClassCounts(scene.kube).write(Book(cluster()))
+
+    status = await shown(scene, "l40s")
+    assert (status["conditions"], status["free"]) == (conditions, 6)
+
+
+async def test_a_class_that_is_gone_is_passed_over(scene: Scene) -> None:
+    """A class deleted meanwhile does not keep the others from being written."""
+    await made(scene, "s")
+
+    await ClassCounts(scene.kube).write(Book(cluster()))
+
+    assert (await shown(scene, "s"))["allocatable"] == 0
+
+
+@pytest.mark.looptime
+async def test_a_class_is_written_at_most_once_a_second(scene: Scene) -> None:
+    """However often the state changes, a class is left alone for a second; the last count is written."""
+    await made(scene, "l40s", "l40s-all", "s")
+    book = Book(cluster())
+    counts = ClassCounts(scene.kube)
+    running = asyncio.create_task(counts.run(book))
+    loop, seen = asyncio.get_running_loop(), []
+    start = loop.time()
+    for units in range(1, 31):
+        book.store("nodes", "n3", node("n3", units))
+        book.state.events_seq += 1
+        counts.changed()
+        await asyncio.sleep(0.1)
+        seen.append((await shown(scene, "l40s"))["stamp"]["sequence"])
+    await asyncio.sleep(SECONDS_BETWEEN + 0.1)
+    running.cancel()
+
+    assert len(set(seen)) <= (loop.time() - start) / SECONDS_BETWEEN + 1
+    assert (await shown(scene, "l40s"))["allocatable"] == 24 + 30
+
+
+@pytest.mark.looptime
+async def test_a_count_that_was_not_taken_is_written_later(scene: Scene) -> None:
+    """A server that can't be reached is asked again, without another change."""
+    await made(scene, "l40s", "l40s-all", "s")
+    refusal = Refusal(ApiError(0, "Unreachable", ""), GPU_CLASS)
+    counts = ClassCounts(refusal.door(scene.kube))
+    running = asyncio.create_task(counts.run(Book(cluster())))
+    counts.changed()
+    await asyncio.sleep(5)
+    assert await shown(scene, "l40s") == {}
+
+    refusal.over = True
+    await asyncio.sleep(5)
+    running.cancel()
+
+    assert (await shown(scene, "l40s"))["free"] == 6
