@@ -27,8 +27,10 @@ class KubeClient(Kube):
     """`Kube` over HTTP. Make one per process with `await KubeClient.connect(...)`, `await close()` it at the end.
 
     `connections` bounds the requests in flight; watches have connections of their own.
-    `request_seconds` is the longest silence of a request, `idle_seconds` that of a watch (servers
-    send a bookmark about each minute). `field_manager` signs every write.
+    `request_seconds` is the longest silence of a request. A watch that was silent for `idle_seconds` ends
+    as if the server had ended it: the next one finds out whether the connection or the kind was dead
+    (servers send a bookmark about each minute, but none for a kind that nobody writes).
+    `field_manager` signs every write.
 
     A write that ends in code 0 may have landed: read before repeating it. Reads answered 429 are
     repeated, `Retry-After` honoured, at most `READ_RETRIES` times; writes never.
@@ -232,9 +234,8 @@ class KubeClient(Kube):
             # The timer spans the read alone: what the consumer does with a line is not the server's silence.
             async with asyncio.timeout(self._idle_seconds):
                 return await response.content.readany()
-        except TimeoutError as error:
-            message = f"the watch of {path} was silent for {self._idle_seconds:g} s; watch again"
-            raise ApiError(0, kube_wire.UNREACHABLE, message) from error
+        except TimeoutError:
+            return b""
         except (aiohttp.ClientError, OSError) as error:
             raise self._unreachable("GET", path, error) from error
 

@@ -121,7 +121,7 @@ def refusal(body: bytes, code: int) -> ApiError:
     """Read the `Status` that came with HTTP `code`, without the values it quotes.
 
     A refusal of content quotes what was sent, whole Secrets included, so its message is made anew from
-    the causes. An answer that is no Status (a proxy's page) is not repeated at all.
+    the causes, or ends where the quotation begins. An answer that is no Status (a proxy's page) is not repeated at all.
     """
     try:
         status = _status.decode(body)
@@ -133,6 +133,8 @@ def refusal(body: bytes, code: int) -> ApiError:
     causes = (status.details.causes or []) if status.details else []
     named = tuple(dict.fromkeys(Cause(cause.field, cause.reason) for cause in causes))
     message = status.message[:MESSAGE_MOST]
+    if code == 400:
+        message = message.partition("{")[0]
     if code == 422 and named:
         message = message.partition(" is invalid:")[0] + " is invalid: "
         message += ", ".join(f"{cause.field}: {cause.reason}" for cause in named)

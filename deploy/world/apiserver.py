@@ -17,14 +17,16 @@ from binder.kube import ApiError, Kube, ListPage, PatchKind, WatchEvent
 from deploy.world import refusals
 from deploy.world.admission import Admission, Asked, Hook
 from deploy.world.clock import Clock, WallClock
+from deploy.world.history import Change, Cursor, Expired
 from deploy.world.manifests import Obj
-from deploy.world.store import Change, Cursor, Expired, Store
+from deploy.world.store import Store
 from deploy.world.traits import every_resource
 from deploy.world.validation import Rule
 from deploy.world.writes import Writes, body_of, patched
 from schemas.kinds import Resource
 
 ADMIN = "kubernetes-admin"
+BOOKMARK_BEFORE_END = 2.0
 
 
 class ApiServer(Kube):
@@ -32,8 +34,9 @@ class ApiServer(Kube):
 
     `clock` stamps objects (default: the wall's). `seed` picks uids and generated names. `resources`:
     what is served at first (default: all that `schemas.kinds` names); `serve` and `withdraw` change it.
-    `history`: remembered writes per resource. `bookmark_seconds`: how often a silent watch gets a bookmark,
-    on the event loop's clock.
+    `history`: remembered writes per resource. `bookmark_seconds`: how often a watch gets a bookmark, on the
+    event loop's clock; one more comes 2 s before its end. As on a real server a bookmark tells of writes to
+    this resource only, and none comes while there were none since the watch began.
 
     `store` is open to the other parts of the world (`deploy.world.collector`, `deploy.world.scheduler`)
     and to tests: `store.compact()`, `cut()`, `bookmark()`, `backup()` and `restore()` are its faults.
@@ -135,36 +138,33 @@ class ApiServer(Kube):
         try:
             cursor = Cursor(collection, after)
             async for news in self._follow(cursor, asyncio.get_running_loop().time() + timeout_seconds):
-                if news is None:
-                    yield WatchEvent("BOOKMARK", self._bookmark(resource, after))
+                if isinstance(news, int):
+                    yield WatchEvent("BOOKMARK", _bookmark(resource, news))
                 elif news.key.startswith(prefix):
                     yield WatchEvent(news.type, msgspec.Raw(news.raw))
         except Expired as expired:
             raise refusals.expired(after, expired.oldest) from expired
 
-    async def _follow(self, cursor: Cursor, end: float) -> AsyncIterator[Change | None]:
-        """Yield writes as they come, None where a bookmark is due: when asked for, now and then, and at the end."""
+    async def _follow(self, cursor: Cursor, end: float) -> AsyncIterator[Change | int]:
+        """Yield writes as they come, and versions for bookmarks: when asked for, now and then, just before the end."""
         loop = asyncio.get_running_loop()
-        due = loop.time() + self._bookmark_seconds
+        last_mark = end - BOOKMARK_BEFORE_END
+        due = min(loop.time() + self._bookmark_seconds, last_mark)
         while not cursor.cut:
             news = cursor.pull()
             for change in news:
                 yield change
             if news or cursor.cut:
-                continue
-            over = loop.time() >= end
-            if cursor.bookmark_due() or over or loop.time() >= due:
-                due = loop.time() + self._bookmark_seconds
-                yield None
-                if over:
-                    return
-                continue  # something may have been written while the consumer had the bookmark
+                continue  # something may have been written while the consumer had the last one
+            now = loop.time()
+            if now >= end:
+                return
+            if cursor.bookmark_due() or now >= due:
+                due = min(now + self._bookmark_seconds, last_mark) if now < last_mark else end
+                if (mark := cursor.mark()) is not None:
+                    yield mark
+                    continue
             await cursor.wait(min(end, due))
-
-    def _bookmark(self, resource: Resource, after: int) -> msgspec.Raw:
-        version = str(max(after, self.store.version))
-        head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        return msgspec.Raw(msgspec.json.encode(head | {"metadata": {"resourceVersion": version}}))
 
     @override
     async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
@@ -239,6 +239,11 @@ def _item(change: Change, *, custom: bool) -> msgspec.Raw:
         return msgspec.Raw(change.raw)
     head = msgspec.json.encode({"apiVersion": change.resource.api_version, "kind": change.resource.kind})
     return msgspec.Raw(b"{" + change.raw[len(head) :])
+
+
+def _bookmark(resource: Resource, version: int) -> msgspec.Raw:
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return msgspec.Raw(msgspec.json.encode(head | {"metadata": {"resourceVersion": str(version)}}))
 
 
 def _token(text: str) -> tuple[int, int]:

@@ -8,9 +8,9 @@ from typing_extensions import override
 
 from binder.kube import ApiError, PatchKind
 from deploy.world.apiserver import ApiServer
+from deploy.world.history import Change
 from deploy.world.manifests import Obj, encode
 from deploy.world.parts import Part
-from deploy.world.store import Change
 from schemas import kinds
 from schemas.kinds import Resource
 

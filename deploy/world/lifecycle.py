@@ -23,7 +23,7 @@ def tidy(obj: Obj) -> Obj:
     meta = whole.get("metadata") or {}
     whole["metadata"] = {name: value for name, value in meta.items() if value not in (None, {}, [], "")}
     whole["metadata"].pop("managedFields", None)
-    return whole
+    return pods.tidy(whole) if whole.get("kind") == kinds.POD.kind else whole
 
 
 def generated_name(base: str, suffix: str) -> str:

@@ -7,7 +7,8 @@ import asyncio
 
 from typing_extensions import override
 
-from deploy.world.store import Change, Listener, Store
+from deploy.world.history import Change
+from deploy.world.store import Listener, Store
 
 
 class Part(Listener):

@@ -14,6 +14,7 @@ from deploy.world.refusals import FORBIDDEN, INVALID
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _TERMS = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+_OMITTED_WHEN_EMPTY = ("schedulingGates", "tolerations", "nodeSelector", "initContainers", "volumes")
 _MUTABLE = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
 SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
@@ -40,6 +41,13 @@ def created(pod: Obj, now: str) -> Obj:
             }
         ]
     return pod | {"spec": spec, "status": status}
+
+
+def tidy(pod: Obj) -> Obj:
+    """Return the pod without the empty lists that typed decoding leaves out."""
+    spec = pod.get("spec") or {}
+    kept = {name: value for name, value in spec.items() if value or name not in _OMITTED_WHEN_EMPTY}
+    return pod | {"spec": kept}
 
 
 def _requesting(container: Obj) -> Obj:

@@ -14,9 +14,9 @@ from deploy.world import fitting
 from deploy.world.apiserver import ApiServer
 from deploy.world.clock import Clock, WallClock, stamp
 from deploy.world.fitting import Amounts
+from deploy.world.history import Change
 from deploy.world.manifests import Obj, dig, encode
 from deploy.world.parts import Part
-from deploy.world.store import Change
 from schemas import kinds
 
 USER = "system:kube-scheduler"

@@ -4,45 +4,18 @@ One counter gives every write its resourceVersion, as etcd does. Stored objects 
 place: a write puts a new one, so that readers, histories and lists may share them.
 """
 
-import asyncio
 import hashlib
 import uuid
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 
+from deploy.world.history import Change, Collection, Place
 from deploy.world.manifests import Obj
 from schemas.kinds import Resource
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' own: no vowels, so that no words come out
-
-PAGED_LISTS = 16
-"""How many lists per collection can be read page by page at a time; the oldest answers 410."""
-
-Place = tuple[str, str]
-"""Group and plural: what a collection is known by."""
-
-
-class Change(NamedTuple):
-    """One write. `before`: the object it replaced, None where there was none."""
-
-    version: int
-    type: str
-    resource: Resource
-    key: str
-    object: Obj
-    raw: bytes
-    before: Obj | None
-
-
-class Expired(Exception):
-    """A watch asks for versions that are forgotten; `oldest` is the first that is still known."""
-
-    def __init__(self, oldest: int) -> None:
-        super().__init__(oldest)
-        self.oldest = oldest
 
 
 class Listener:
@@ -53,88 +26,6 @@ class Listener:
 
     def reset(self) -> None:
         """Forget what was noted: the store now holds something else."""
-
-
-class Collection:
-    """The objects of one resource by `namespace/name`, and the writes that are still remembered."""
-
-    def __init__(self, resource: Resource) -> None:
-        self.resource = resource
-        self.objects: dict[str, Change] = {}
-        self.history: list[Change] = []
-        self.first = 0  # how many writes were dropped before history[0]
-        self.forgotten = 0  # the newest version among them
-        self.bookmarks = 0  # how often a bookmark was asked for
-        self.cuts = 0  # how often all watches were cut
-        self.pages: dict[tuple[str, int], list[Change]] = {}  # lists being read page by page
-        self.waiting: list[asyncio.Future[None]] = []
-
-    def snapshot(self, namespace: str, version: int) -> list[Change]:
-        """Keep what a list holds now, sorted as etcd sorts it, so that its next pages fit the first."""
-        prefix = f"{namespace}/" if namespace else ""
-        found = [self.objects[key] for key in sorted(self.objects) if key.startswith(prefix)]
-        self.pages[namespace, version] = found
-        if len(self.pages) > PAGED_LISTS:
-            del self.pages[next(iter(self.pages))]
-        return found
-
-    def wake(self) -> None:
-        """Let every watch look again."""
-        waiting, self.waiting = self.waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
-
-    def forget(self, count: int) -> None:
-        """Drop the oldest writes of the history."""
-        if count > 0:
-            self.forgotten = self.history[count - 1].version
-            del self.history[:count]
-            self.first += count
-
-
-class Cursor:
-    """Where one watch stands in a collection's history."""
-
-    def __init__(self, collection: Collection, after: int) -> None:
-        if after < collection.forgotten:
-            raise Expired(collection.forgotten + 1)
-        self._collection = collection
-        self._after = after
-        self._next = collection.first + bisect_right(collection.history, after, key=lambda change: change.version)
-        self._cuts = collection.cuts
-        self._bookmarks = collection.bookmarks
-
-    @property
-    def cut(self) -> bool:
-        """Whether the server ended this watch."""
-        return self._collection.cuts != self._cuts
-
-    def pull(self) -> list[Change]:
-        """Return the writes since the last call. Raises Expired where some of them are forgotten."""
-        collection = self._collection
-        if self._next < collection.first:
-            raise Expired(collection.forgotten + 1)
-        news = collection.history[self._next - collection.first :]
-        self._next += len(news)
-        # After a restore versions begin below what this watch has seen: it stays silent until they pass it.
-        return [change for change in news if change.version > self._after]
-
-    def bookmark_due(self) -> bool:
-        """Whether a bookmark was asked for since the last call."""
-        due, self._bookmarks = self._collection.bookmarks != self._bookmarks, self._collection.bookmarks
-        return due
-
-    async def wait(self, until: float) -> bool:
-        """Wait for something to look at, at most until that time of the loop's clock; False when it has come."""
-        future = asyncio.get_running_loop().create_future()
-        self._collection.waiting.append(future)
-        try:
-            async with asyncio.timeout_at(until):
-                await future
-        except TimeoutError:
-            return False
-        return True
 
 
 class Backup(NamedTuple):
@@ -221,6 +112,7 @@ class Store:
     def _record(self, change: Change) -> None:
         collection = self.collection(change.resource)
         collection.history.append(change)
+        collection.latest = change.version
         if len(collection.history) > 2 * self._most:
             collection.forget(len(collection.history) - self._most)
         for listener in self._listeners:
@@ -249,12 +141,14 @@ class Store:
         for collection in self._collections.values():
             collection.forget(len(collection.history))
             collection.forgotten = self.version
-            collection.pages.clear()
+            # The present version itself can still be read.
+            collection.pages = {place: page for place, page in collection.pages.items() if place[1] == self.version}
 
     def bookmark(self) -> None:
-        """Send a bookmark down every watch."""
+        """Send a bookmark down every watch, as far as the newest write of all: what etcd's progress notes do."""
         for collection in self._collections.values():
             collection.bookmarks += 1
+            collection.progress = self.version
             collection.wake()
 
     def cut(self) -> None:
@@ -275,6 +169,7 @@ class Store:
         for place, collection in self._collections.items():
             collection.forget(len(collection.history))
             collection.forgotten = backup.version
+            collection.latest = collection.progress = 0
             collection.pages.clear()
             collection.objects = dict(backup.objects.get(place, {}))
             for change in collection.objects.values():

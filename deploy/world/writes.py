@@ -12,10 +12,11 @@ from binder.kube import ApiError, Cause, PatchKind
 from deploy.world import lifecycle, pods, refusals, validation
 from deploy.world.admission import Admission, Asked
 from deploy.world.clock import Clock
+from deploy.world.history import Change, Place
 from deploy.world.lifecycle import tidy
 from deploy.world.manifests import Obj
 from deploy.world.patches import PatchFailed, json_patch, merge_patch
-from deploy.world.store import Change, Place, Store
+from deploy.world.store import Store
 from deploy.world.traits import Traits, traits_of
 from deploy.world.validation import Rule
 from schemas import kinds
