@@ -15,9 +15,10 @@ from binder.kube import ApiError, PatchKind
 from deploy.world.admission import Hook
 from deploy.world.apiserver import ApiServer
 from deploy.world.clock import LoopClock
+from deploy.world.history import Change
 from deploy.world.kubevirt import RESOURCES, KubeVirt, emulator
 from deploy.world.manifests import Obj, copied, decode, encode
-from deploy.world.store import Change, Listener
+from deploy.world.store import Listener
 from deploy.world.virt_names import CONTROLLER_ACCOUNT, CONTROLLER_REVISION, SECRET, account
 from deploy.world.virt_webhooks import VirtApi
 from schemas.kinds import EVENT, KUBEVIRT, NAMESPACE, NODE, POD, VM, VMI, Resource
