@@ -4,6 +4,7 @@ Nothing here trusts the operator: only the stored bytes and, where it is at hand
 """
 
 from collections.abc import Callable
+from enum import StrEnum
 
 import msgspec
 
@@ -37,17 +38,26 @@ class Turn(msgspec.Struct, frozen=True):
     derived: tuple[Decision, ...] | None
 
 
+class Part(StrEnum):
+    """What of a log can be broken: the chain of decisions, the inputs under it, its place in the anchor."""
+
+    CHAIN = "chain"
+    INPUTS = "inputs"
+    ANCHOR = "anchor"
+
+
 class Report(msgspec.Struct):
-    """What an audit found; `finding` is empty where the log is whole.
+    """What an audit found; `finding` is empty where the log is whole, else `broken` says which part of it.
 
     `rederived` entries were decided again and agree; `chain_only` were written under other rules.
     `uncovered`: EVENTS after the last frame, which nothing vouches for yet. `gap_seconds`: logged silence
-    without a leader (T9). `log_through`: the last DECISIONS sequence that was proven.
+    without a leader (T9). `log_through`: the last DECISIONS sequence that was proven, `messages` how many were.
     """
 
     log_id: str = ""
     generation: int = 0
     log_through: int = 0
+    messages: int = 0
     frames: int = 0
     epochs: int = 0
     inputs: int = 0
@@ -60,6 +70,7 @@ class Report(msgspec.Struct):
     anchored: bool = False
     difference: Difference | None = None
     finding: str = ""
+    broken: Part | None = None
 
     @property
     def whole(self) -> bool:
@@ -70,8 +81,8 @@ class Report(msgspec.Struct):
 class Auditor:
     """Reads a journal, from its first message or from a state folded to `tip`; `report` grows while it reads.
 
-    `heard` is told each input, in order. `confirm_seconds`: how long a stream must stay shorter than the
-    log says before that is a finding.
+    `last` is the DECISIONS sequence it reads to. `heard` is told each input, in order. `confirm_seconds`:
+    how long a stream must stay shorter than the log says before that is a finding.
     """
 
     def __init__(
@@ -86,29 +97,29 @@ class Auditor:
         self._journal = journal
         self._heard = heard
         self.report = Report()
+        self.last = 0
         self.follower = Follower(journal, state, tip, fold=self._fold, confirm_seconds=confirm_seconds)
 
     async def verify(self, anchor: Tip | None = None) -> Report:
         """Read the whole log as it stands now. Findings are in the report, never raised."""
         report = self.report
         try:
-            last = (await self._journal.info(DECISIONS)).last
-            async for told in self.follower.steps(until=last):
+            self.last = (await self._journal.info(DECISIONS)).last
+            async for told in self.follower.steps(until=self.last):
                 self._count(told.said.record)
             report.uncovered = (await self._journal.info(EVENTS)).last - self.follower.book.state.events_seq
-            if report.uncovered < 0:
-                report.finding = "EVENTS ends before what the log decided on: inputs were lost"
             if anchor is not None:
                 await prove_anchor(anchor, self.follower.tip, self._journal)
                 report.anchored = True
         except (BrokenLog, DataLoss, Gap, UnknownMessage, NotOurs) as found:
-            report.finding = str(found)
+            report.finding, report.broken = str(found), _part(found)
         tip = self.follower.tip
         report.log_id, report.generation, report.log_through = tip.log_id, tip.generation, tip.sequence
         report.gap_seconds = self.follower.book.state.gap_ns // 1_000_000_000
         return report
 
     def _count(self, record: object) -> None:
+        self.report.messages += 1
         if isinstance(record, Frame):
             self.report.frames += 1
         elif isinstance(record, Epoch):
@@ -136,3 +147,10 @@ class Auditor:
     def _tell(self, turn: Turn) -> None:
         if self._heard is not None:
             self._heard(turn)
+
+
+def _part(found: Exception) -> Part:
+    if isinstance(found, NotOurs):
+        return Part.ANCHOR
+    about = found.why if isinstance(found, BrokenLog) else str(found)
+    return Part.INPUTS if EVENTS in about or about.startswith("EVENTS") else Part.CHAIN

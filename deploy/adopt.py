@@ -81,6 +81,17 @@ async def check_fresh(kube: Kube, journal: Journal, namespace: str) -> None:
         raise NotFresh(f"{found} is left of an earlier life: delete it, or find the log that decided it")
 
 
+async def ensure_namespace(kube: Kube, namespace: str) -> None:
+    """Make the namespace of settings, leases and anchor where it is missing."""
+    try:
+        await kube.get(NAMESPACE, "", namespace)
+    except ApiError as error:
+        if error.code != _NOT_FOUND:
+            raise
+        body = {"apiVersion": NAMESPACE.api_version, "kind": NAMESPACE.kind, "metadata": {"name": namespace}}
+        await kube.create(NAMESPACE, "", msgspec.json.encode(body))
+
+
 async def _tip(journal: Journal, sequence: int) -> Tip:
     reader = LogReader(journal)
     async for _ in reader.follow(until=sequence):

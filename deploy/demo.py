@@ -107,14 +107,18 @@ class Demo:
 
     def machines(self) -> list[Obj]:
         """Return the VMs that ask for GPUs, oldest first."""
-        found = [change.object for change in self._api.store.collection(VM).objects.values()]
-        ours = [vm for vm in found if _label(vm) == REFERENCE_VALUE]
+        ours = [vm for vm in self._machines() if _label(vm) == REFERENCE_VALUE]
         return sorted(ours, key=lambda vm: (meta(vm).get("creationTimestamp") or "", key_of(vm)))
+
+    def _machines(self) -> list[Obj]:
+        return [change.object for change in self._api.store.collection(VM).objects.values()]
 
     def count(self) -> dict[str, int]:
         """Return how many nodes, classes and VMs there are."""
-        held = {one.kind: len(self._api.store.collection(one).objects) for one in (NODE, GPU_CLASS, VM)}
-        return held | {"asking": len(self.machines())}
+        kinds = {"nodes": NODE, "classes": GPU_CLASS}
+        held = {name: len(self._api.store.collection(kind).objects) for name, kind in kinds.items()}
+        vms = [*self._machines(), *self._cluster.starting]
+        return held | {"vms": len(vms), "asking": sum(_label(vm) == REFERENCE_VALUE for vm in vms)}
 
     def told(self, vm: Obj) -> Explanation:
         """Return where the VM runs or why it waits; a refused start is told with the words its owner read."""

@@ -68,17 +68,20 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
     from binder.slices import NotASlice
     from binder.stream_setup import StreamsDiffer
     from binder.tip import BrokenLog
+    from binder.voiding import NotVoidable
     from deploy.adopt import NotFresh
     from deploy.child import ChildFailed
     from deploy.local import NatsServerMissing
+    from deploy.world.dump import BadManifest
     from schemas.events import UnknownMessage
 
     if isinstance(error, BrokenLog | DataLoss | Gap | NotOurs | NotASlice | UnknownMessage):
         return str(error), BROKEN
     if isinstance(error, ApiError):
         return f"the API server said {error}", FAILED
-    known = (Unavailable, Unclear, LoginError, StreamsDiffer, NotFresh, ChildFailed, NatsServerMissing, OSError)
-    if isinstance(error, (*known, LookupError)) and not isinstance(error, KeyError | IndexError):
+    known = (Unavailable, Unclear, LoginError, StreamsDiffer, NotFresh, NotVoidable, BadManifest)
+    machine = (ChildFailed, NatsServerMissing, OSError, LookupError)
+    if isinstance(error, (*known, *machine)) and not isinstance(error, KeyError | IndexError):
         return str(error), FAILED
     return None
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
@@ -70,8 +71,10 @@ def progress(console: Console) -> Progress:
 
 
 def duration(nanoseconds: int) -> str:
-    """Return a span of time in the one or two units that matter: `0.4 s`, `12 s`, `3 min`, `2 h 5 min`, `4 d 1 h`."""
+    """Return a span of time in the units that matter: `68 ms`, `1.4 s`, `12 s`, `3 min`, `2 h 5 min`, `4 d 1 h`."""
     seconds = nanoseconds // _SECOND_NS
+    if nanoseconds < _SECOND_NS:
+        return f"{nanoseconds // (_SECOND_NS // 1000)} ms"
     if nanoseconds < 10 * _SECOND_NS:
         return f"{nanoseconds // (_SECOND_NS // 10) / 10:.1f} s"
     if seconds < _MINUTE:
@@ -90,4 +93,9 @@ def _two(seconds: int, large: int, large_name: str, small: int, small_name: str)
 
 def count(number: int, noun: str) -> str:
     """Return `1 frame`, `12,345 frames`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
+
+
+def indented(what: RenderableType, *, above: int = 0) -> Padding:
+    """Return something two columns further in."""
+    return Padding(what, (above, 0, 0, 2), expand=False)

@@ -1,0 +1,164 @@
+"""Inputs and decisions told in a line each, and the VMs, nodes and classes that they are about (pure)."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from schemas import decisions as d
+from schemas import events as e
+from schemas.objects import AnyView, ClaimView, ClassView, Gone, NodeView, PodView, VmiView, VmView
+
+NAMES_MAX = 3
+"""So many objects of a chunk are named; the rest is counted."""
+
+
+def told_event(body: bytes) -> str:
+    """Return an EVENTS body in one line; what can't be read is told as such."""
+    try:
+        event = e.decode_event(body)
+    except e.UnknownMessage as unknown:
+        return f"unknown: {unknown.kind} version {unknown.version}"
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return f"unreadable, {len(body)} bytes"
+    match event:
+        case e.SessionOpened():
+            return f"{event.kind}: a list begins" + (", the server went back in time" if event.rewound else "")
+        case e.Changes():
+            return f"{event.kind}: {_changes(event.changes)}"
+        case e.SessionSynced():
+            return f"{event.kind}: the list is complete at {event.rv}"
+        case e.NotServed():
+            return f"{event.kind}: not served"
+        case e.Progress():
+            return f"progress of {len(event.marks)} watches"
+        case e.VmiRequest():
+            return f"may VMI {event.namespace}/{event.name or '(to be named)'} start? {event.gpus}"
+        case e.PodRequest():
+            return f"may a launcher of {event.vmi.namespace}/{event.vmi.name} pass?"
+        case e.Outcomes():
+            return "written: " + _some(_outcome(outcome) for outcome in event.outcomes)
+        case e.Tick():
+            return "time passes"
+        case e.Continue():
+            return "go on with what was left over"
+
+
+def _changes(changes: tuple[AnyView | Gone, ...]) -> str:
+    return _some(f"{change.key} is gone" if isinstance(change, Gone) else _view(change) for change in changes)
+
+
+def _view(view: AnyView) -> str:
+    match view:
+        case PodView():
+            word = f"on {view.node}" if view.node else ("gated" if view.gates else "")
+            phase = view.phase or "new"
+            return f"{view.key} {phase}{' ' if word else ''}{word}"
+        case VmiView():
+            return f"{view.key} {view.phase or 'new'}" + (f" on {view.node}" if view.node else "")
+        case NodeView():
+            return view.key + ("" if view.ready else " not ready") + (" cordoned" if view.unschedulable else "")
+        case ClaimView():
+            return f"{view.key} {view.phase or 'new'}"
+        case _:
+            return view.key
+
+
+def _outcome(outcome: e.Outcome) -> str:
+    told = f"{outcome.action} {outcome.namespace}/{outcome.name}"
+    return f"{told} refused with {outcome.code} {outcome.reason}" if outcome.code else told
+
+
+def _some(words: Iterable[str]) -> str:
+    found = list(words)
+    rest = len(found) - NAMES_MAX
+    return ", ".join(found[:NAMES_MAX]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def told_decision(decision: d.Decision) -> str:
+    """Return a decision in one line."""
+    match decision:
+        case d.Rejected():
+            return f"rejected: {decision.why}"
+        case d.VmiAdmitted():
+            entries = ", ".join(f"{entry.count} x {entry.class_name}" for entry in decision.entries)
+            return f"VMI {decision.namespace}/{decision.name} may start: {entries}"
+        case d.PodAdmitted():
+            return f"launcher of {_vmi(decision.vmi)} may pass" + (", behind our gate" if decision.gate else "")
+        case d.Refused():
+            return f"{decision.namespace}/{decision.name} refused, {decision.reason}: {decision.message}"
+        case d.SetOpened():
+            claims = ", ".join(f"{claim.count} x {claim.class_name}" for claim in decision.claims)
+            return f"{_vmi(decision.vmi)} asks for {claims}"
+        case d.SetPlaced():
+            return f"{_vmi(decision.vmi)} is placed on {decision.node}, pod {decision.pod}"
+        case d.SetWaits():
+            return f"{_vmi(decision.vmi)} waits, {decision.reason}: {decision.message}"
+        case d.SetReleased():
+            return f"{_vmi(decision.vmi)} gives up {decision.node}: {decision.reason}"
+        case d.SetClosed():
+            return f"{_vmi(decision.vmi)} is forgotten"
+        case d.ClaimDropped():
+            return f"claim {decision.namespace}/{decision.name} is to go: nobody decided it"
+
+
+def _vmi(vmi: d.VmiId) -> str:
+    return f"{vmi.namespace}/{vmi.name}"
+
+
+def about_event(body: bytes) -> frozenset[str]:
+    """Return the subjects of an EVENTS body: `vm NAMESPACE/NAME`, `node NAME`, `class NAME`."""
+    try:
+        event = e.decode_event(body)
+    except (e.UnknownMessage, msgspec.MsgspecError, UnicodeDecodeError):
+        return frozenset()
+    match event:
+        case e.Changes():
+            return frozenset(subject for change in event.changes for subject in _about_view(event.kind, change))
+        case e.VmiRequest():
+            return frozenset({f"vm {event.namespace}/{event.name}"})
+        case e.PodRequest():
+            return frozenset({f"vm {event.vmi.namespace}/{event.vmi.name}"})
+        case e.Outcomes():
+            # A claim's outcome names the claim; its set's names the VMI.
+            return frozenset(f"vm {outcome.namespace}/{outcome.name}" for outcome in event.outcomes)
+        case _:
+            return frozenset()
+
+
+def _about_view(kind: str, view: AnyView | Gone) -> Iterator[str]:
+    match view:
+        case PodView():
+            if view.owner_name:
+                yield f"vm {view.namespace}/{view.owner_name}"
+            if view.node:
+                yield f"node {view.node}"
+        case VmiView() | VmView():
+            yield f"vm {view.key}"
+        case NodeView():
+            yield f"node {view.name}"
+        case ClassView():
+            yield f"class {view.name}"
+        case Gone():
+            noun = {"nodes": "node", "gpuclasses": "class"}.get(kind, "vm" if kind.startswith("virtual") else "")
+            if noun:
+                yield f"{noun} {view.key}"
+        case _:
+            return
+
+
+def about_decision(decision: d.Decision) -> frozenset[str]:
+    """Return the subjects of a decision, as `about_event` names them."""
+    match decision:
+        case d.Rejected():
+            return frozenset()
+        case d.VmiAdmitted() | d.Refused():
+            return frozenset({f"vm {decision.namespace}/{decision.name}"})
+        case d.SetPlaced() | d.SetReleased():
+            return frozenset({f"vm {_vmi(decision.vmi)}", f"node {decision.node}"})
+        case d.SetOpened():
+            classes = {f"class {claim.class_name}" for claim in decision.claims}
+            return frozenset({f"vm {_vmi(decision.vmi)}"} | classes)
+        case d.PodAdmitted() | d.SetWaits() | d.SetClosed():
+            return frozenset({f"vm {_vmi(decision.vmi)}"})
+        case d.ClaimDropped():
+            return frozenset()

@@ -1,0 +1,126 @@
+"""`gpubinder adopt` and `void`: beginning a log, and an operator's skip of an input that nobody can read."""
+
+import getpass
+import socket
+from typing import Annotated
+
+import typer
+
+from binder.voiding import void as skip
+from deploy.commands import options as o
+from deploy.commands.endings import USAGE, Failed, carry_out
+from deploy.commands.terminal import out, print_json
+
+
+def adopt(
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin a new log on a cluster where nothing of ours stands.")
+    ] = False,
+    replicas: Annotated[
+        int, typer.Option("--replicas", min=1, max=5, help="Copies of each stream: 3 on a NATS cluster of three.")
+    ] = 1,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and say what would be done.")] = False,
+    json: o.Json = False,
+    nats: o.NatsUrl = "",
+    nats_creds: o.NatsCreds = None,
+    nats_ca: o.NatsCa = None,
+    nats_cert: o.NatsCert = None,
+    nats_key: o.NatsKey = None,
+    data: o.Data = o.DEFAULT_DATA,
+    kubeconfig: o.Kubeconfig = "",
+    context: o.Context = "",
+    namespace: o.Namespace = o.DEFAULT_NAMESPACE,
+) -> None:
+    """Begin a log: make the streams, give it an identity, and [bold]anchor it in the cluster[/]. Once per cluster.
+
+    Needs the installer's NATS credentials; `run` only checks the streams. It refuses wherever something of
+    an earlier log stands: messages in the streams, an anchor, claims, gated launchers. An empty stream under
+    a mistyped URL is never taken for a new beginning.
+
+    \b
+    [bold]Examples[/]
+      gpubinder adopt --fresh --dry-run
+      gpubinder adopt --fresh --nats nats://nats:4222 --replicas 3
+    """
+    if not fresh:
+        raise typer.BadParameter(
+            "adopt begins a log on a cluster where nothing of ours stands: say --fresh. "
+            "Taking over a running cluster is not known to this version."
+        )
+    reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)
+    kube = o.KubeOptions(kubeconfig, context, namespace)
+    carry_out(_adopt(reach, kube, replicas, dry_run=dry_run, json=json))
+
+
+async def _adopt(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dry_run: bool, json: bool) -> None:
+    from binder.stream_setup import create_streams
+    from deploy.adopt import adopt_fresh, check_fresh, ensure_namespace
+    from deploy.commands.opening import open_kube, open_nats, program
+    from schemas.streams import STREAMS
+
+    async with open_kube(kube) as client, open_nats(reach, make=not dry_run) as opened:
+        await check_fresh(client, opened.journal, kube.namespace)
+        if dry_run:
+            names = ", ".join(f"{spec.name} ({replicas})" for spec in STREAMS)
+            out().print(
+                f"nothing stands in the way; adopt would make the streams {names}, copies in brackets,", soft_wrap=True
+            )
+            out().print(f"a genesis in DECISIONS, and the anchor in namespace {kube.namespace}", soft_wrap=True)
+            return
+        await ensure_namespace(client, kube.namespace)
+        await create_streams(opened.journal, replicas=replicas)
+        tip = await adopt_fresh(client, opened.journal, kube.namespace, program())
+    if json:
+        print_json({"log": tip.log_id, "generation": tip.generation, "hash": tip.hash.hex()})
+        return
+    out().print(
+        f"log [bold]{tip.log_id}[/] begins, generation {tip.generation}, anchored in {kube.namespace}", soft_wrap=True
+    )
+
+
+def void(
+    sequence: Annotated[int, typer.Argument(metavar="SEQ", min=1, help="The EVENTS sequence to skip.")],
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why: stands in the log for good.")],
+    who: Annotated[
+        str,
+        typer.Option(
+            "--who", metavar="NAME", help="Who decides this. Without it: your user and host.", show_default=False
+        ),
+    ] = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="Also skip a message that this program can read: one whose folding fails.")
+    ] = False,
+    json: o.Json = False,
+    nats: o.NatsUrl = "",
+    nats_creds: o.NatsCreds = None,
+    nats_ca: o.NatsCa = None,
+    nats_cert: o.NatsCert = None,
+    nats_key: o.NatsKey = None,
+    data: o.Data = o.DEFAULT_DATA,
+) -> None:
+    """Skip [bold]one input that nobody can read[/], for good, so that the log can go on.
+
+    A message of an unknown kind stops the binder: it says so and names its sequence. The first remedy is to
+    run the version that wrote it. The skip is a record in the log, honoured by every later fold; an input
+    that was decided on already can't be skipped.
+
+    \b
+    [bold]Example[/]
+      gpubinder void 90210 --why "written by 0.9, which was rolled back"
+    """
+    reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)
+    carry_out(_void(reach, sequence, why.strip(), who.strip(), force=force, json=json))
+
+
+async def _void(reach: o.NatsOptions, sequence: int, why: str, who: str, *, force: bool, json: bool) -> None:
+    from deploy.commands.opening import open_nats
+
+    if not why:
+        raise Failed("--why: say in a few words why this input is skipped", USAGE)
+    author = who or f"{getpass.getuser()}@{socket.gethostname()}"
+    async with open_nats(reach) as opened:
+        at, record = await skip(opened.journal, sequence, who=author, why=why, force=force)
+    if json:
+        print_json({"decisions": at, "voided": sequence, "who": record.who, "why": record.why})
+        return
+    out().print(f"EVENTS {sequence} is skipped from DECISIONS {at} on", soft_wrap=True)
