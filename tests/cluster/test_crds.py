@@ -74,18 +74,6 @@ async def test_status_is_not_taken_at_creation(api: Api, namespace: str) -> None
     assert (await api.create(CLAIMS.format(namespace), body)).get("status", {}).get("nodeName") is None
 
 
-@pytest.mark.parametrize(("field", "value"), [("className", "other"), ("count", 2)])
-async def test_a_claim_stays_what_it_was_made_as(api: Api, namespace: str, field: str, value: object) -> None:
-    """N3: className and count don't change; the refusal names the field."""
-    path = CLAIMS.format(namespace)
-    await api.create(path, claim())
-
-    with pytest.raises(Refused) as refused:
-        await api.patch(f"{path}/c", {"spec": {field: value}})
-
-    assert fields_of(refused.value) == {f"spec.{field}"}
-
-
 @pytest.mark.parametrize("spec", [{"className": ""}, {"count": 0}, {"count": 65}, {"count": "1"}])
 async def test_a_claim_that_makes_no_sense_is_refused(api: Api, namespace: str, spec: Object) -> None:
     """A class must be named and a count lies from 1 to 64."""
@@ -93,45 +81,6 @@ async def test_a_claim_that_makes_no_sense_is_refused(api: Api, namespace: str, 
         await api.create(CLAIMS.format(namespace), claim(**spec))
 
     assert refused.value.code == 422
-
-
-STALE: dict[str, Object | None] = {
-    "lower entry": {"generation": 2, "sequence": 7, "entry": 0},
-    "lower sequence, higher entry": {"generation": 2, "sequence": 6, "entry": 9},
-    "lower generation, higher rest": {"generation": 1, "sequence": 99, "entry": 9},
-    "no stamp": None,
-}
-FRESH: dict[str, Object] = {
-    "the same": OLD,
-    "higher entry": {"generation": 2, "sequence": 7, "entry": 2},
-    "higher sequence, lower entry": {"generation": 2, "sequence": 8, "entry": 0},
-    "higher generation, lower rest": {"generation": 3, "sequence": 0, "entry": 0},
-}
-
-
-@pytest.mark.parametrize("stamp", STALE.values(), ids=STALE)
-async def test_a_stale_status_is_refused(api: Api, namespace: str, stamp: Object | None) -> None:
-    """T22: a stamp never goes back and, once there, must be there."""
-    path = f"{CLAIMS.format(namespace)}/c/status"
-    await api.create(CLAIMS.format(namespace), claim())
-    written = await api.patch(path, {"status": status(OLD)})
-
-    with pytest.raises(Refused) as refused:
-        await api.replace(path, written | {"status": status(stamp, "Pending")})
-
-    assert (refused.value.code, fields_of(refused.value)) == (422, {"status"})
-
-
-@pytest.mark.parametrize("stamp", FRESH.values(), ids=FRESH)
-async def test_a_newer_status_is_taken(api: Api, namespace: str, stamp: Object) -> None:
-    """T22: the same stamp again, and each higher one, may write."""
-    path = f"{CLAIMS.format(namespace)}/c/status"
-    await api.create(CLAIMS.format(namespace), claim())
-    await api.patch(path, {"status": status(OLD)})
-
-    written = await api.patch(path, {"status": {"phase": "Lost", "stamp": stamp}})
-
-    assert (written["status"]["phase"], written["status"]["stamp"]) == ("Lost", stamp)
 
 
 @pytest.mark.parametrize(

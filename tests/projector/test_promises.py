@@ -1,9 +1,11 @@
-"""What the projector promises on any API server: imported by the tests on the model and by those on a real one."""
+"""What the projector promises, on the model API server and on a real one alike."""
 
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import msgspec
 import pytest
+import pytest_asyncio
 from msgspec.structs import replace
 
 from binder.book import Book
@@ -15,6 +17,8 @@ from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, POD
 from schemas.names import GATE
 from schemas.objects import ClassView, NodeSelectorTerm, NodeView, Requirement
 from schemas.reasons import Release, Wait
+from tests.cluster.given import Cluster
+from tests.projector.conftest import new_scene, real_scene
 from tests.projector.scene import FOREIGN_GATE, MODEL, NODE, PINNED, RESOURCE, ZONE, Obj, Scene, stamp, terms_json
 
 ALONE = [{"matchFields": [PINNED]}]
@@ -30,6 +34,26 @@ APART = {
         ]
     }
 }
+
+
+SERVER = pytest.param("server", marks=[pytest.mark.cluster, pytest.mark.xdist_group("cluster")])
+
+
+@pytest.fixture(params=["model", SERVER])
+def cluster_or_none(request: pytest.FixtureRequest) -> Cluster | None:
+    """A cluster for the real client, None for the model."""
+    found: Cluster | None = request.getfixturevalue("cluster") if request.param == "server" else None
+    return found
+
+
+@pytest_asyncio.fixture
+async def scene(cluster_or_none: Cluster | None) -> AsyncIterator[Scene]:
+    """A namespace on either."""
+    if cluster_or_none is None:
+        yield await new_scene()
+    else:
+        async with real_scene(cluster_or_none) as found:
+            yield found
 
 
 def success(outcomes: list[Outcome]) -> bool:
