@@ -39,7 +39,7 @@ class Informer:
         self._owned: dict[str, dict[str, None]] = {}
         self._gone: dict[str, None] = {}
         self._listeners: list[Listener] = []
-        self._synced = False
+        self._newest = ""
 
     def listen(self, listener: Listener) -> None:
         """Have the listener told of every change from now on."""
@@ -103,7 +103,7 @@ class Informer:
 
     async def sync(self) -> str:
         """List everything and return the list's version; '' where the kind is not served."""
-        seen: dict[str, None] = {}
+        listed: dict[str, Obj] = {}
         token = ""
         while True:
             try:
@@ -114,15 +114,22 @@ class Informer:
                 raise
             for raw in page.items:
                 obj = decode(raw)
-                # Items of a list carry no kind of their own.
+                # Items of a list of built-in objects carry no kind of their own.
                 obj.setdefault("apiVersion", self.resource.api_version)
                 obj.setdefault("kind", self.resource.kind)
-                seen[key_of(obj)] = None
-                self.put(obj)
+                listed[key_of(obj)] = obj
             token = page.continue_token
             if not token:
                 break
-        for key in [key for key in self._objects if key not in seen]:
+        if rv_after(self._newest, page.resource_version):
+            # The server came back from a backup: its versions begin anew, and what we knew is of another time.
+            gone, self._objects, self._owned, self._gone = self._objects, {}, {}, {}
+            for key in [key for key in gone if key not in listed]:
+                self._tell(gone[key], None)
+        self._newest = page.resource_version
+        for obj in listed.values():
+            self.put(obj)
+        for key in [key for key in self._objects if key not in listed]:
             if not rv_after(_version(self._objects[key]), page.resource_version):
                 self.drop(self._objects[key])
         return page.resource_version
@@ -137,11 +144,14 @@ class Informer:
                         self.resource, resource_version=version, timeout_seconds=WATCH_S, namespace=self._namespace
                     ):
                         obj = decode(event.object)
-                        version = _version(obj)
+                        self._newest = version = _version(obj)
                         if event.type == "DELETED":
                             self.drop(obj)
                         elif event.type != "BOOKMARK":
                             self.put(obj)
+                    # A server back from a backup keeps silent about versions below: look whether they are.
+                    head = await self._kube.list_page(self.resource, namespace=self._namespace, limit=1)
+                    version = "" if rv_after(version, head.resource_version) else version
                     continue
             except ApiError as error:
                 _log.debug("world.watch_lost", kind=self.resource.kind, code=error.code, namespace=self._namespace)

@@ -43,13 +43,14 @@ class Kubelet:
         kube: Kube,
         clock: Clock,
         queue: WorkQueue,
+        pods: Informer,
         *,
         start_s: float = 0.0,
         stop_s: float = 0.0,
         secrets: bool = True,
         plugin: Plugin = lambda _: None,
     ) -> None:
-        self.pods = Informer(kube, POD, clock)
+        self.pods = pods
         self.nodes = Informer(kube, NODE, clock)
         self.queue = queue
         self.plugin = plugin

@@ -87,17 +87,22 @@ class KubeVirt:
         self._informers = [caches.data, caches.claims, self._kubevirt, caches.pods, caches.vmis, caches.vms]
         self._informers += [self._migrations, self._sets]
         self.kubelet = Kubelet(
-            kubelets or kube, self.clock, queues["kubelet"], start_s=start_s, stop_s=stop_s, plugin=plugin
+            kubelets or kube, self.clock, queues["kubelet"], caches.pods, start_s=start_s, stop_s=stop_s, plugin=plugin
         )
         if run_kubelets:
             self._loops["kubelet"] = self.kubelet.reconcile
-            self._informers += [self.kubelet.nodes, self.kubelet.pods]
+            self._informers.insert(0, self.kubelet.nodes)
         self._forget = vmis.forget
         self._wire()
 
     def config(self) -> Config:
         """Return KubeVirt's configuration as its CR stands now."""
         return read_config(next(iter(self._kubevirt), None))
+
+    @property
+    def idle(self) -> bool:
+        """Say whether nothing is being worked on; what waits for its hour, or for a watch event, does not count."""
+        return all(queue.idle for queue in self._queues.values())
 
     def _wire(self) -> None:
         self.caches.vms.listen(lambda old, new: self._queues["vm"].add(_key(old, new)))

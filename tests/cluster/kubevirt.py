@@ -1,7 +1,7 @@
 """KubeVirt on a real control plane: its CR, virt-api's webhooks, the emulator and its kubelets."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,15 @@ async def kubevirt_on(
     namespace: str,
     directory: Path,
     configuration: Mapping[str, Any] | None = None,
+    *,
+    admission: bool = True,
     **options: Any,  # noqa: ANN401 - the emulator's own
 ) -> AsyncIterator[KubeVirt]:
-    """Run KubeVirt for the length of a test: the namespaces' VMs start, run on nodes, end. `options`: `KubeVirt`'s."""
+    """Run KubeVirt for the length of a test: the namespaces' VMs start, run on nodes, end.
+
+    `configuration`: of its CR. `admission`: with virt-api's webhooks; without them a write costs the API
+    server half as much, and VMIs are not defaulted. `options`: `KubeVirt`'s.
+    """
     home = NAMESPACE.path(name=HOME)
     if await api.find(home) is None:
         await api.create(NAMESPACE.path(), {"metadata": {"name": HOME}})
@@ -43,10 +49,9 @@ async def kubevirt_on(
     await api.create(KUBEVIRT.path(HOME), custom)
     kube = await KubeClient.connect(kubeconfig=str(control_plane.kubeconfig(KUBEVIRT_USER)), connections=64)
     try:
-        async with (
-            emulator(KubeVirt(kube, namespace=HOME, **options)) as kubevirt,
-            virt_api(api, kubevirt, directory / "virt-api", namespace),
-        ):
+        async with emulator(KubeVirt(kube, namespace=HOME, **options)) as kubevirt, AsyncExitStack() as stack:
+            if admission:
+                await stack.enter_async_context(virt_api(api, kubevirt, directory / "virt-api", namespace))
             yield kubevirt
     finally:
         await api.delete(KUBEVIRT.path(HOME, "kubevirt"))
