@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
+import pytest
 import pytest_asyncio
 from typing_extensions import override
 
@@ -20,6 +21,7 @@ from tests.cluster.users import GPUBINDER
 from tests.projector.scene import NOW, SECONDS, Scene
 
 _SERVICE_ACCOUNT = Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True)
+SERVER = pytest.param("server", marks=[pytest.mark.cluster, pytest.mark.xdist_group("cluster")])
 _NUMBERS = itertools.count(1)
 
 
@@ -58,9 +60,26 @@ async def real_scene(cluster: Cluster) -> AsyncIterator[Scene]:
         await client.close()
 
 
+@pytest.fixture(params=["model", SERVER])
+def cluster_or_none(request: pytest.FixtureRequest) -> Cluster | None:
+    """A cluster for the real client, None for the model."""
+    found: Cluster | None = request.getfixturevalue("cluster") if request.param == "server" else None
+    return found
+
+
 @pytest_asyncio.fixture
-async def scene() -> Scene:
-    """A fresh model world."""
+async def scene(cluster_or_none: Cluster | None) -> AsyncIterator[Scene]:
+    """A namespace on the model, and once more on a real server."""
+    if cluster_or_none is None:
+        yield await new_scene()
+    else:
+        async with real_scene(cluster_or_none) as found:
+            yield found
+
+
+@pytest_asyncio.fixture
+async def model() -> Scene:
+    """A namespace on the model alone, for faults and for time that jumps."""
     return await new_scene()
 
 

@@ -34,6 +34,11 @@ MODEL = NodeSelectorTerm((Requirement("model", "DoesNotExist"),))
 PINNED = {"key": "metadata.name", "operator": "In", "values": [NODE]}
 
 
+async def time_passes(seconds: float) -> None:
+    """Let the time of a loop that jumps go by; the work that is due in it is done."""
+    await asyncio.sleep(seconds)
+
+
 def stamp(sequence: int, entry: int = 0) -> Stamp:
     """A decision on that input."""
     return Stamp(1, sequence, entry)
@@ -43,6 +48,16 @@ def terms_json(terms: Sequence[NodeSelectorTerm]) -> Obj:
     """Required node affinity with these terms, as a pod spells it."""
     selector = {"nodeSelectorTerms": msgspec.json.decode(msgspec.json.encode(list(terms)))}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+
+
+def success(outcomes: list[Outcome]) -> bool:
+    """Whether one set, and nothing else, was reported as written."""
+    return [(outcome.action, outcome.code) for outcome in outcomes] == [("set", 0)]
+
+
+def gates(pod: Obj) -> list[str]:
+    """The names of a pod's scheduling gates."""
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
 
 
 class Scene:

@@ -15,7 +15,7 @@ from schemas.decisions import TemplateClaim, VmiId
 from schemas.kinds import GPU_CLASS
 from schemas.objects import ClassView, NodeView, PodView, Stamp, Taint, Toleration
 from tests.projector.faults import Refusal
-from tests.projector.scene import Obj, Scene
+from tests.projector.scene import Obj, Scene, time_passes
 
 CARD, SLICE = "nvidia.com/AD102GL_L40S", "nvidia.com/NVIDIA_L40S-24C"
 GPU_TAINT = Taint("gpu", "", "NoSchedule")
@@ -79,79 +79,98 @@ def test_more_used_than_offered_is_no_negative_room() -> None:
     assert amounts(Book(state))["l40s"] == Amount(allocatable=18, held=6, free=0, most_free=0)
 
 
-async def made(scene: Scene, *names: str) -> None:
+async def made(model: Scene, *names: str) -> None:
     """Create classes."""
     for name in names:
         spec = {"resourceName": CARD, "mode": Mode.PASSTHROUGH}
         body = {"apiVersion": GPU_CLASS.api_version, "kind": "GPUClass", "metadata": {"name": name}, "spec": spec}
-        await scene.kube.create(GPU_CLASS, "", msgspec.json.encode(body))
+        await model.kube.create(GPU_CLASS, "", msgspec.json.encode(body))
 
 
-async def shown(scene: Scene, name: str) -> Obj:
+async def shown(model: Scene, name: str) -> Obj:
     """Return a class's status."""
-    status: Obj = msgspec.json.decode(await scene.kube.get(GPU_CLASS, "", name)).get("status", {})
+    status: Obj = msgspec.json.decode(await model.kube.get(GPU_CLASS, "", name)).get("status", {})
     return status
 
 
-async def test_counts_are_written_only_on_change(scene: Scene) -> None:
+async def test_counts_are_written_only_on_change(model: Scene) -> None:
     """The status shows the counts and the stamp; a new start and a step that counts the same write nothing."""
-    await made(scene, "l40s", "l40s-all", "s")
+    await made(model, "l40s", "l40s-all", "s")
     book = Book(cluster())
-    counts = ClassCounts(scene.kube)
+    counts = ClassCounts(model.kube)
     await counts.write(book)
-    first = await shown(scene, "l40s")
+    first = await shown(model, "l40s")
     book.state.events_seq = 8
 
     await counts.write(book)
-    await ClassCounts(scene.kube).write(book)
+    await ClassCounts(model.kube).write(book)
 
     stamp = {"generation": 1, "sequence": 7, "entry": 0}
     assert first == {"allocatable": 24, "held": 3, "free": 6, "mostFree": 3, "stamp": stamp}
-    assert await shown(scene, "l40s") == first
+    assert await shown(model, "l40s") == first
 
 
-async def test_an_old_count_does_not_overwrite_a_newer_one(scene: Scene) -> None:
+async def test_an_old_count_does_not_overwrite_a_newer_one(model: Scene) -> None:
     """T22: a writer behind the log is refused, and reads what stands there."""
-    await made(scene, "l40s", "l40s-all", "s")
+    await made(model, "l40s", "l40s-all", "s")
     newer, older = Book(cluster()), Book(cluster())
     newer.state.events_seq = 9
     older.state.sets.clear()
-    await ClassCounts(scene.kube).write(newer)
+    await ClassCounts(model.kube).write(newer)
 
-    await ClassCounts(scene.kube).write(Book(older.state))
+    await ClassCounts(model.kube).write(Book(older.state))
 
-    assert (await shown(scene, "l40s"))["stamp"]["sequence"] == 9
+    assert (await shown(model, "l40s"))["stamp"]["sequence"] == 9
 
 
-async def test_conditions_beside_the_counts_stay(scene: Scene) -> None:
+async def test_conditions_beside_the_counts_stay(model: Scene) -> None:
     """The counts are merged into the status: they are not all that stands there."""
-    await made(scene, "l40s", "l40s-all", "s")
+    await made(model, "l40s", "l40s-all", "s")
     condition = {"type": "ResourceNameConflict", "status": "True", "reason": "Older", "message": ""}
     conditions = [condition | {"lastTransitionTime": "2026-05-03T10:00:00Z"}]
     patch = msgspec.json.encode({"status": {"conditions": conditions}})
-    await scene.kube.patch(GPU_CLASS, "", "l40s", patch, kind=PatchKind.MERGE, subresource="status")
+    await model.kube.patch(GPU_CLASS, "", "l40s", patch, kind=PatchKind.MERGE, subresource="status")
 
-    await ClassCounts(scene.kube).write(Book(cluster()))
+    await ClassCounts(model.kube).write(Book(cluster()))
 
-    status = await shown(scene, "l40s")
+    status = await shown(model, "l40s")
     assert (status["conditions"], status["free"]) == (conditions, 6)
 
 
-async def test_a_class_that_is_gone_is_passed_over(scene: Scene) -> None:
+async def test_a_class_that_is_gone_is_passed_over(model: Scene) -> None:
     """A class deleted meanwhile does not keep the others from being written."""
-    await made(scene, "s")
+    await made(model, "s")
 
-    await ClassCounts(scene.kube).write(Book(cluster()))
+    await ClassCounts(model.kube).write(Book(cluster()))
 
-    assert (await shown(scene, "s"))["allocatable"] == 0
+    assert (await shown(model, "s"))["allocatable"] == 0
+
+
+async def test_a_class_shows_how_much_there_is(scene: Scene) -> None:
+    """Counts of the folded state stand in the class's status, with zeros, and an older count is refused (T22)."""
+    name, state = scene.namespace, empty_state()
+    spec = {"resourceName": CARD, "mode": "Passthrough"}
+    body = {"apiVersion": GPU_CLASS.api_version, "kind": "GPUClass", "metadata": {"name": name}, "spec": spec}
+    await scene.kube.create(GPU_CLASS, "", msgspec.json.encode(body))
+    state.objects["gpuclasses"][name] = ClassView(name, "uid", "1", resource=CARD)
+    state.objects["nodes"]["n"] = NodeView("n", "uid", "1", ready=True, allocatable={CARD: 4})
+    for sequence, cordoned in ((8, False), (7, True)):
+        state.events_seq = sequence
+        state.objects["nodes"]["n"] = replace(state.objects["nodes"]["n"], unschedulable=cordoned)
+        await ClassCounts(scene.kube).write(Book(state))
+
+    status = msgspec.json.decode(await scene.kube.get(GPU_CLASS, "", name))["status"]
+    await scene.kube.delete(GPU_CLASS, "", name)
+    stamp_shown = {"generation": 0, "sequence": 8, "entry": 0}
+    assert status == {"allocatable": 4, "held": 0, "free": 4, "mostFree": 4, "stamp": stamp_shown}
 
 
 @pytest.mark.looptime
-async def test_a_class_is_written_at_most_once_a_second(scene: Scene) -> None:
+async def test_a_class_is_written_at_most_once_a_second(model: Scene) -> None:
     """However often the state changes, a class is left alone for a second; the last count is written."""
-    await made(scene, "l40s", "l40s-all", "s")
+    await made(model, "l40s", "l40s-all", "s")
     book = Book(cluster())
-    counts = ClassCounts(scene.kube)
+    counts = ClassCounts(model.kube)
     running = asyncio.create_task(counts.run(book))
     loop, seen = asyncio.get_running_loop(), []
     start = loop.time()
@@ -159,28 +178,28 @@ async def test_a_class_is_written_at_most_once_a_second(scene: Scene) -> None:
         book.store("nodes", "n3", node("n3", units))
         book.state.events_seq += 1
         counts.changed()
-        await asyncio.sleep(0.1)
-        seen.append((await shown(scene, "l40s"))["stamp"]["sequence"])
-    await asyncio.sleep(SECONDS_BETWEEN + 0.1)
+        await time_passes(0.1)
+        seen.append((await shown(model, "l40s"))["stamp"]["sequence"])
+    await time_passes(SECONDS_BETWEEN + 0.1)
     running.cancel()
 
     assert len(set(seen)) <= (loop.time() - start) / SECONDS_BETWEEN + 1
-    assert (await shown(scene, "l40s"))["allocatable"] == 24 + 30
+    assert (await shown(model, "l40s"))["allocatable"] == 24 + 30
 
 
 @pytest.mark.looptime
-async def test_a_count_that_was_not_taken_is_written_later(scene: Scene) -> None:
+async def test_a_count_that_was_not_taken_is_written_later(model: Scene) -> None:
     """A server that can't be reached is asked again, without another change."""
-    await made(scene, "l40s", "l40s-all", "s")
+    await made(model, "l40s", "l40s-all", "s")
     refusal = Refusal(ApiError(0, "Unreachable", ""), GPU_CLASS)
-    counts = ClassCounts(refusal.door(scene.kube))
+    counts = ClassCounts(refusal.door(model.kube))
     running = asyncio.create_task(counts.run(Book(cluster())))
     counts.changed()
-    await asyncio.sleep(5)
-    assert await shown(scene, "l40s") == {}
+    await time_passes(5)
+    assert await shown(model, "l40s") == {}
 
     refusal.over = True
-    await asyncio.sleep(5)
+    await time_passes(5)
     running.cancel()
 
-    assert (await shown(scene, "l40s"))["free"] == 6
+    assert (await shown(model, "l40s"))["free"] == 6

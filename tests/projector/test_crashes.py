@@ -15,28 +15,28 @@ from schemas.names import GATE
 from schemas.reasons import Wait
 from tests.projector.conftest import new_scene
 from tests.projector.faults import Life, Mishap, forbidden, refusing
-from tests.projector.scene import MODEL, ZONE, Obj, Scene, terms_json
+from tests.projector.scene import MODEL, ZONE, Obj, Scene, terms_json, time_passes
 
 WRITES = 12
 """Claims 2 + 1 + 1 + 1, as many statuses but for the set that was only opened, 2 pins, 1 event."""
 
 
-async def decisions(scene: Scene) -> list[GpuSet]:
+async def decisions(model: Scene) -> list[GpuSet]:
     """One set of each sort: placed with two claims, placed without terms, waiting, opened."""
     sets = []
     for name, terms, units in (("a", (ZONE, MODEL), (2, 1)), ("b", (), (1,))):
-        pod = await scene.launcher(terms_json(terms) if terms else None, name=f"virt-launcher-{name}")
-        sets.append(scene.placed(await scene.vmi(f"vm-{name}"), pod, terms=terms, units=units))
-    vmi = await scene.vmi("vm-d")
-    opened = GpuSet(vmi, sets[0].stamp, 0, claims=scene.claims(vmi, (1,)))
-    return [*sets, scene.waiting(await scene.vmi("vm-c"), Wait.NO_ROOM), opened]
+        pod = await model.launcher(terms_json(terms) if terms else None, name=f"virt-launcher-{name}")
+        sets.append(model.placed(await model.vmi(f"vm-{name}"), pod, terms=terms, units=units))
+    vmi = await model.vmi("vm-d")
+    opened = GpuSet(vmi, sets[0].stamp, 0, claims=model.claims(vmi, (1,)))
+    return [*sets, model.waiting(await model.vmi("vm-c"), Wait.NO_ROOM), opened]
 
 
-async def world(scene: Scene) -> list[Obj]:
+async def world(model: Scene) -> list[Obj]:
     """All that anybody can see of the outcome: without what tells one write from two that say the same."""
     seen = []
     for resource in (GPU_CLAIM, POD, EVENT):
-        for obj in await scene.all(resource):
+        for obj in await model.all(resource):
             metadata = obj["metadata"]
             for field in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
                 metadata.pop(field, None)
@@ -45,20 +45,20 @@ async def world(scene: Scene) -> list[Obj]:
 
 
 async def _lived(lives: Sequence[Mapping[int, Mishap]]) -> tuple[list[Obj], int]:
-    scene = await new_scene()
-    sets = await decisions(scene)
-    scene.state.sets.update({one.vmi.uid: one for one in sets})
+    model = await new_scene()
+    sets = await decisions(model)
+    model.state.sets.update({one.vmi.uid: one for one in sets})
     for mishaps in [*lives, {}]:
-        life = Life(scene.kube, mishaps)
-        async with scene.projector(life.kube) as projector:
-            projector.begin(scene.state)
+        life = Life(model.kube, mishaps)
+        async with model.projector(life.kube) as projector:
+            projector.begin(model.state)
             ends = [asyncio.ensure_future(end) for end in (projector.idle(), life.died.wait())]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED, timeout=3600)
             assert any(end.done() for end in ends), "neither done nor dead within an hour"
             for end in ends:
                 end.cancel()
-    assert {(told.vmi_uid, told.code) for told in await scene.outcomes()} == {(one.vmi.uid, 0) for one in sets}
-    return await world(scene), life.writes
+    assert {(told.vmi_uid, told.code) for told in await model.outcomes()} == {(one.vmi.uid, 0) for one in sets}
+    return await world(model), life.writes
 
 
 def lived(*lives: Mapping[int, Mishap]) -> tuple[list[Obj], int]:
@@ -107,49 +107,49 @@ def test_any_mishaps_in_any_lives_change_nothing(lives: list[dict[int, Mishap]])
     ("resource", "action", "gated"), [(GPU_CLAIM, "claim", True), (POD, "pin", True)], ids=["claim", "pin"]
 )
 async def test_a_refusal_is_reported_without_values(
-    scene: Scene, resource: Resource, action: str, *, gated: bool
+    model: Scene, resource: Resource, action: str, *, gated: bool
 ) -> None:
     """T16, T23: what can't succeed goes back with code, reason and field path, and nothing after it is done."""
-    vmi, pod = await scene.vmi(), await scene.launcher()
+    vmi, pod = await model.vmi(), await model.launcher()
 
-    (outcome,) = await scene.project(
-        scene.placed(vmi, pod), kube=refusing(scene.kube, resource, forbidden("spec.secret"))
+    (outcome,) = await model.project(
+        model.placed(vmi, pod), kube=refusing(model.kube, resource, forbidden("spec.secret"))
     )
 
     assert (outcome.action, outcome.code, outcome.reason, outcome.field) == (action, 403, "Forbidden", "spec.secret")
     assert "hunter2" not in str(outcome)
-    assert ("schedulingGates" in (await scene.get(POD, "virt-launcher-a"))["spec"]) is gated
+    assert ("schedulingGates" in (await model.get(POD, "virt-launcher-a"))["spec"]) is gated
 
 
 @pytest.mark.looptime
-async def test_one_stuck_set_does_not_hold_up_others(scene: Scene) -> None:
+async def test_one_stuck_set_does_not_hold_up_others(model: Scene) -> None:
     """Sets go side by side: more sets than may be written at once wait for an answer, another still lands."""
     stuck = ApiError(503, "ServiceUnavailable", "later")
-    waiting = [scene.waiting(await scene.vmi(f"vm-{number}")) for number in range(70)]
-    vmi, pod = await scene.vmi(), await scene.launcher()
-    kube = refusing(scene.kube, EVENT, stuck)
-    async with scene.projector(kube) as projector:
-        scene.decide(projector, *waiting)
-        scene.decide(projector, scene.placed(vmi, pod))
+    waiting = [model.waiting(await model.vmi(f"vm-{number}")) for number in range(70)]
+    vmi, pod = await model.vmi(), await model.launcher()
+    kube = refusing(model.kube, EVENT, stuck)
+    async with model.projector(kube) as projector:
+        model.decide(projector, *waiting)
+        model.decide(projector, model.placed(vmi, pod))
         deadline = asyncio.get_running_loop().time() + 3600
-        while "schedulingGates" in (await scene.get(POD, "virt-launcher-a"))["spec"]:
+        while "schedulingGates" in (await model.get(POD, "virt-launcher-a"))["spec"]:
             assert asyncio.get_running_loop().time() < deadline
-            await asyncio.sleep(1)
+            await time_passes(1)
 
-    assert [outcome.vmi_uid for outcome in await scene.outcomes()] == [vmi.uid]
+    assert [outcome.vmi_uid for outcome in await model.outcomes()] == [vmi.uid]
 
 
 @pytest.mark.looptime
-async def test_a_newer_decision_ends_the_repeats_of_an_older_one(scene: Scene) -> None:
+async def test_a_newer_decision_ends_the_repeats_of_an_older_one(model: Scene) -> None:
     """T23: an unclear write is repeated while its decision is the newest; a newer one takes its place."""
-    vmi, pod = await scene.vmi(), await scene.launcher()
-    kube = refusing(scene.kube, POD, ApiError(0, "Unreachable", ""))
-    async with scene.projector(kube) as projector:
-        scene.decide(projector, scene.placed(vmi, pod, at=10))
-        await asyncio.sleep(60)
-        assert await scene.outcomes() == []
+    vmi, pod = await model.vmi(), await model.launcher()
+    kube = refusing(model.kube, POD, ApiError(0, "Unreachable", ""))
+    async with model.projector(kube) as projector:
+        model.decide(projector, model.placed(vmi, pod, at=10))
+        await time_passes(60)
+        assert await model.outcomes() == []
 
-        scene.decide(projector, scene.waiting(vmi, Wait.PAUSED, at=11))
+        model.decide(projector, model.waiting(vmi, Wait.PAUSED, at=11))
         await projector.idle()
 
-    assert [outcome.stamp.sequence for outcome in await scene.outcomes()] == [11]
+    assert [outcome.stamp.sequence for outcome in await model.outcomes()] == [11]

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from projector.lanes import DELAY_MOST, Lanes
+from tests.projector.scene import time_passes
 
 pytestmark = pytest.mark.looptime
 
@@ -89,7 +90,7 @@ async def test_idle_means_nothing_waits_is_delayed_or_worked_on() -> None:
     await taken(lanes)
     lanes.again("a", 1)
     await taken(lanes)
-    await asyncio.sleep(3600)
+    await time_passes(3600)
     assert not idle.done()
 
     lanes.done("a")
