@@ -144,23 +144,21 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
 
 def _mark_node(book: Book, before: AnyView | None, after: AnyView | None) -> None:
     """A node that offers nothing counted, now and before, wakes nobody."""
-    name, how = "", Touch(0)
-    for side, other in ((before, after), (after, before)):
-        if isinstance(side, NodeView) and book.usage.offers(side):
-            name = side.name
-            how |= _difference(side, other)
-    if how:
+    offering = [side for side in (before, after) if isinstance(side, NodeView) and book.usage.offers(side)]
+    if offering:
+        name = offering[0].name
+        how = _difference(book, before, after)
         book.state.dirty_nodes[name] = book.state.dirty_nodes.get(name, 0) | how
 
 
-def _difference(side: NodeView, other: AnyView | None) -> Touch:
-    """Say how two views of a node differ: in amounts of what both offer, or in anything else."""
-    if not isinstance(other, NodeView):
-        return Touch.STATIC | Touch.GROWN | Touch.SHRUNK
-    same = replace(other, allocatable=side.allocatable, rv=side.rv) == side
-    if not same or [name for name, amount in side.allocatable.items() if amount and not other.allocatable.get(name)]:
-        return Touch.STATIC | Touch.GROWN | Touch.SHRUNK
-    return Touch.GROWN | Touch.SHRUNK
+def _difference(book: Book, before: AnyView | None, after: AnyView | None) -> Touch:
+    """Say how two views of a node differ: in amounts that no class counts by, or in anything else."""
+    everything = Touch.STATIC | Touch.GROWN | Touch.SHRUNK
+    if not isinstance(before, NodeView) or not isinstance(after, NodeView):
+        return everything
+    same = replace(before, allocatable=after.allocatable, rv=after.rv) == after
+    counted = [name for name in book.usage.ranked if before.allocatable.get(name) != after.allocatable.get(name)]
+    return Touch.GROWN | Touch.SHRUNK if same and not counted else everything
 
 
 def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None:

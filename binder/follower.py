@@ -96,7 +96,7 @@ class Follower:
             case Epoch():
                 evolve_epoch(self.book, said.message.sequence, said.record)
             case Void():
-                self.book.state.voided[said.record.sequence] = f"{said.record.who}: {said.record.why}"
+                self.book.state.voided[str(said.record.sequence)] = f"{said.record.who}: {said.record.why}"
             case Frame():
                 return await self._fold_frame(said, said.record)
         return Step(said, self.book.state)

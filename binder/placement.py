@@ -73,7 +73,7 @@ def nearest(book: Book, need: Need, before: Wait | None = None, among: Iterable[
     """
     known, best = before, Wait.NO_SUCH_DEVICE
     if known is not None and among is not None:
-        best = _nearest_of(book, need, _nodes(book, among), known)
+        best = _nearest_of(book, need, _nodes(book, among), Wait.NO_ROOM_OTHER)
         if NEARNESS[best] >= NEARNESS[known]:
             return best
     else:

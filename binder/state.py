@@ -114,7 +114,8 @@ class State(msgspec.Struct, omit_defaults=True):
     last server stamp. `epoch`: DECISIONS sequence of the newest epoch record, `epoch_events` the EVENTS
     tail it saw. `listing`: keys named so far by each kind's unfinished list.
     `first_wait`: logical time since when a VM (namespace/name) waits. `dirty_*`: what the next pass must
-    look at: sets by VMI uid, claims by key, nodes by name with `Touch` bits.
+    look at: sets by VMI uid, claims by key, nodes by name with `Touch` bits. `voided`: inputs that no fold may
+    read, by EVENTS sequence in digits, and who said so.
     """
 
     schema: int = STATE_SCHEMA
@@ -134,7 +135,7 @@ class State(msgspec.Struct, omit_defaults=True):
     dirty_sets: dict[str, bool] = {}
     dirty_claims: dict[str, bool] = {}
     dirty_nodes: dict[str, int] = {}
-    voided: dict[int, str] = {}
+    voided: dict[str, str] = {}
 
     def node(self, name: str) -> NodeView | None:
         """Return the node of that name."""

@@ -52,7 +52,7 @@ def read_input(book: Book, sequence: int, body: bytes) -> AnyEvent | d.Rejected 
 
     Raises `UnknownMessage` for a kind or version that this program does not know.
     """
-    if sequence in book.state.voided:
+    if str(sequence) in book.state.voided:
         return None
     try:
         event = decode_event(body)

@@ -58,7 +58,8 @@ ViewT = TypeVar("ViewT", bound=AnyView)
 class Scene:
     """The cluster as the API server holds it (`objects`), and the binder that hears of it (`book`).
 
-    `log` keeps what was sent and decided: (sequence, stamp, body, decisions). `lawful` off: fast, unchecked.
+    `log` keeps what was sent and decided: (sequence, stamp, body, decisions); `epochs` which leader began before
+    which input. `lawful` off: fast, unchecked.
     """
 
     def __init__(self, *, synced: bool = True, lawful: bool = True) -> None:
@@ -70,6 +71,7 @@ class Scene:
         self.objects: dict[str, dict[str, AnyView]] = {kind: {} for kind in NEEDED_KINDS}
         self.sessions: dict[str, int] = {}
         self.log: list[tuple[int, int, bytes, Decisions]] = []
+        self.epochs: list[tuple[int, Epoch]] = []
         if synced:
             for kind in NEEDED_KINDS:
                 self.relist(kind)
@@ -137,6 +139,7 @@ class Scene:
     def epoch(self, holder: str = "other") -> None:
         """Let a new leader begin: the DECISIONS record is not an input."""
         record = Epoch("log", self.book.state.generation or 1, holder, "n", "test", 1, self.sequence, (1,))
+        self.epochs.append((self.sequence + 1, record))
         evolve_epoch(self.book, self.book.state.epoch + 1, record)
 
     def restart(self) -> None:

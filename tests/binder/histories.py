@@ -1,0 +1,83 @@
+"""Random histories of a small cluster, told by numbers: what Hypothesis draws, or a seed.
+
+Each act is five numbers; what they mean depends on what stands. `python -m tests.binder.histories SEED LENGTH`
+prints the digest of one.
+"""
+
+import hashlib
+import random
+import sys
+from collections.abc import Callable, Sequence
+
+from binder.snapshot import state_digest
+from binder.state import NEEDED_KINDS
+from tests.binder.machine_acts import MachineActs
+from tests.binder.scene import Scene
+
+Act = tuple[int, int, int, int, int]
+
+
+class History(MachineActs):
+    """Acts on a scene."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self.acts: tuple[Callable[[int, int, int, int], object], ...] = (
+            self._node, self._node, self._node_gone, self._gpu_class, self._gpu_class, self._class_gone,
+            self._start, self._start, self._start, self._start, self._start, self._vmi, self._vmi_phase,
+            self._vmi_gone, self._vm, self._admit, self._stranger, self._listed, self._listed, self._bind,
+            self._bind, self._bind, self._end, self._end, self._pod_gone, self._pod_gone, self._repin,
+            self._raw_pod, self._volume, self._bound_volume, self._settings, self._tick, self._tick,
+            self._progress, self._epoch, self._session, self._relist, self._stale, self._outcome, self._outcome,
+            self._malformed, self._claim, self._claim_gone, self._evidence, self._missed,
+        )  # fmt: skip
+
+    def begin(self) -> None:
+        """Let there be nodes and classes with which something can be placed."""
+        for setting in ((3, 2, 4, 0), (2, 2, 3, 1)):
+            self._node(*setting)
+        for number in range(3):
+            self._gpu_class(number, 0, 1, 0)
+
+    def do(self, act: Act) -> None:
+        """Let one thing happen."""
+        self.count += 1
+        which, *numbers = act
+        self.acts[which % len(self.acts)](numbers[0], numbers[1], numbers[2], numbers[3])
+
+    def rest(self) -> None:
+        """Let every kind be listed and every watch progress, until nothing is left to say."""
+        for kind in NEEDED_KINDS:
+            session = self.scene.book.state.sessions.get(kind)
+            if session is None or not session.synced:
+                self.scene.relist(kind)
+        self.scene.progress()
+        self.scene.settled()
+
+
+def seeded(seed: int, length: int) -> list[Act]:
+    """Return the acts of a seed."""
+    chance = random.Random(seed)
+    return [tuple(chance.randrange(10_000) for _ in range(5)) for _ in range(length)]  # type: ignore[misc]  # five
+
+
+def lived(acts: Sequence[Act], *, lawful: bool = True) -> History:
+    """Live through acts, from a cluster in which something can be placed, until nothing is left to say."""
+    history = History(Scene(lawful=lawful))
+    history.begin()
+    for act in acts:
+        history.do(act)
+    history.rest()
+    return history
+
+
+def digest(history: History) -> str:
+    """Return a digest over everything decided and the state at the end."""
+    told = hashlib.sha256()
+    for sequence, _, _, decided in history.scene.log:
+        told.update(f"{sequence} {decided}\n".encode())
+    return f"{told.hexdigest()} {state_digest(history.scene.book.state)}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(digest(lived(seeded(int(sys.argv[1]), int(sys.argv[2])), lawful=False)) + "\n")

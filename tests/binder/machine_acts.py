@@ -1,0 +1,192 @@
+"""What can happen to VMs, their launchers and their claims, told by numbers."""
+
+import msgspec
+from msgspec.structs import replace
+
+from schemas import events as e
+from schemas.names import GATE, POLICY_SCHEDULE
+from schemas.objects import ClaimView, ClassView, PodView, Stamp, VmiView, VmView
+from tests.binder.cluster_acts import ENTRIES, NAMESPACES, TERMS, ClusterActs
+from tests.binder.scene import launcher
+
+
+class MachineActs(ClusterActs):
+    """Acts on VMs, VMIs, launchers, claims and the writes of the projector."""
+
+    def _start(self, a: int, b: int, c: int, d: int) -> None:
+        """A VMI, its admitted launcher and its listing, as they come when all goes well."""
+        vmi = self._vmi(a, b, c, d)
+        if vmi is not None:
+            request = f"r{self.count}"
+            self.scene.admit(vmi, request)
+            self._pod(vmi, request, c, d)
+            self._listed_all(vmi)
+
+    def _vmi(self, a: int, b: int, c: int, d: int) -> VmiView | None:
+        """A VMI, new or known; a name comes back with another uid only after it was gone."""
+        namespace, name = NAMESPACES[b % 2], f"vm{a % 5}"
+        known = self.scene.objects["virtualmachineinstances"].get(f"{namespace}/{name}")
+        if known is not None:
+            return known if isinstance(known, VmiView) else None
+        view = VmiView(
+            name,
+            f"vmi{self.count}",
+            "",
+            namespace,
+            gpus=ENTRIES[c % len(ENTRIES)],
+            policy=POLICY_SCHEDULE if d % 11 == 10 else "",
+            volumes=(f"disk{d % 3}",) if d % 8 == 7 else (),
+        )
+        fresh = self.scene.newer(view)
+        self.scene.watch("virtualmachineinstances", [fresh])
+        return fresh
+
+    def _vmi_phase(self, a: int, b: int, *_: int) -> None:
+        view = self._pick("virtualmachineinstances", a)
+        if isinstance(view, VmiView):
+            phase = ("Pending", "Scheduling", "Running", "Succeeded", "Failed")[b % 5]
+            self.scene.show(replace(view, phase=phase, deleting=view.deleting or b % 7 == 6))
+
+    def _vmi_gone(self, a: int, *_: int) -> None:
+        view = self._pick("virtualmachineinstances", a)
+        if isinstance(view, VmiView):
+            self.scene.remove("virtualmachineinstances", view.key)
+
+    def _vm(self, a: int, b: int, c: int, *_: int) -> None:
+        key = f"{NAMESPACES[b % 2]}/vm{a % 5}"
+        if c % 2 and key in self.scene.objects["virtualmachines"]:
+            self.scene.remove("virtualmachines", key)
+        else:
+            namespace, name = key.split("/")
+            self.scene.show(VmView(name, f"vm-{self.count}", "", namespace, gpus=ENTRIES[0]))
+
+    def _admit(self, a: int, b: int, *_: int) -> None:
+        view = self._pick("virtualmachineinstances", a)
+        if isinstance(view, VmiView):
+            known = self.scene.book.state.admitted.get(view.uid)
+            self.scene.admit(view, known.requests[-1] if known and b % 3 == 0 else f"r{self.count}")
+
+    def _stranger(self, a: int, b: int, c: int, d: int) -> None:
+        """Another pod of a VMI: with a stamp of its own, a copied one or none."""
+        view = self._pick("virtualmachineinstances", a)
+        if isinstance(view, VmiView):
+            known = self.scene.book.state.admitted.get(view.uid)
+            copied = known.requests[b % len(known.requests)] if known else ""
+            self._pod(view, ("", f"r{self.count}", copied, copied)[b % 4], c, d)
+
+    def _pod(self, vmi: VmiView, request: str, c: int, d: int) -> None:
+        requests = {"cpu": 1000 * (d % 3)}
+        for resource, count in self._units(vmi).items():
+            requests[resource] = count + (c % 13 == 12)
+        pod = launcher(vmi, f"pod{self.count}", request, requests)
+        self.scene.show(
+            replace(
+                pod,
+                uid=f"pod{self.count}",
+                temporary=d % 5 == 4,
+                migration=d % 17 == 16,
+                gates=(GATE, "other.io/gate") if c % 9 == 8 else pod.gates,
+                terms=TERMS[(c * d) % 4] if d % 2 else None,
+                node_selector={"zone": "east"} if d % 10 == 9 else {},
+                pvcs=(f"disk{c % 3}",) if c % 16 == 15 else (),
+                priority=c % 2,
+                created=self.count // 4,
+            )
+        )
+
+    def _units(self, vmi: VmiView) -> dict[str, int]:
+        """What KubeVirt renders: the class's resource as it was when the set was opened, else now."""
+        gpu_set = self.scene.book.state.sets.get(vmi.uid)
+        total: dict[str, int] = {}
+        if gpu_set is not None and gpu_set.claims:
+            for claim in gpu_set.claims:
+                total[claim.resource] = total.get(claim.resource, 0) + claim.count
+            return total
+        try:
+            entries = msgspec.json.decode(vmi.gpus, type=list[dict[str, object]])
+        except msgspec.MsgspecError:
+            return {}
+        for entry in entries:
+            view = self.scene.objects["gpuclasses"].get(str(entry["className"]))
+            if isinstance(view, ClassView):
+                count = entry.get("count", 1)
+                total[view.resource] = total.get(view.resource, 0) + (count if isinstance(count, int) else 1)
+        return total
+
+    def _listed(self, a: int, b: int, *_: int) -> None:
+        view = self._pick("virtualmachineinstances", a)
+        if isinstance(view, VmiView):
+            self._listed_all(view, but=b % 4 == 3)
+
+    def _listed_all(self, vmi: VmiView, *, but: bool = False) -> None:
+        pods = [pod for _, pod in sorted(self.scene.objects["pods"].items()) if isinstance(pod, PodView)]
+        own = {pod.uid: pod.node for pod in pods if pod.owner_uid == vmi.uid}
+        now = self.scene.objects["virtualmachineinstances"][vmi.key]
+        assert isinstance(now, VmiView)
+        self.scene.show(replace(now, active_pods=dict(list(own.items())[: -1 if but else None])))
+
+    def _bind(self, a: int, b: int, *_: int) -> None:
+        """A booked pod is pinned and scheduled; rarely some pod is, wherever."""
+        booked = [one for _, one in sorted(self.scene.book.state.sets.items()) if one.node and not one.pinned]
+        if booked and b % 6:
+            gpu_set = booked[a % len(booked)]
+            view = self.scene.objects["pods"].get(f"{gpu_set.vmi.namespace}/{gpu_set.pod}")
+            if isinstance(view, PodView) and view.uid == gpu_set.pod_uid:
+                self.scene.show(replace(view, gates=(), node=gpu_set.node if b % 5 else "", phase="Running"))
+        elif b % 6 == 0:
+            view = self._pick("pods", a)
+            if isinstance(view, PodView):
+                gates = tuple(gate for gate in view.gates if gate == GATE) if b % 12 else ()
+                self.scene.show(replace(view, gates=gates, node=f"n{b % 3}" if not gates else view.node))
+
+    def _end(self, a: int, *_: int) -> None:
+        view = self._pick("pods", a)
+        if isinstance(view, PodView):
+            self.scene.show(replace(view, ended=True, phase="Succeeded"))
+
+    def _pod_gone(self, a: int, b: int, *_: int) -> None:
+        view = self._pick("pods", a)
+        if isinstance(view, PodView):
+            if b % 4 == 3:
+                self.scene.show(replace(view, deleting=True))
+            else:
+                self.scene.remove("pods", view.key)
+
+    def _repin(self, a: int, b: int, *_: int) -> None:
+        view = self._pick("pods", a)
+        if isinstance(view, PodView) and view.gates:
+            self.scene.show(replace(view, terms=TERMS[b % 4]))
+
+    def _outcome(self, a: int, b: int, c: int, *_: int) -> None:
+        sets = [one for _, one in sorted(self.scene.book.state.sets.items())]
+        if sets:
+            one = sets[a % len(sets)]
+            stamp = one.stamp if b % 4 else Stamp(one.stamp.generation, one.stamp.sequence - 1, 0)
+            code = 422 if c % 2 else 0
+            name = f"{one.vmi.name}"
+            self.scene.send(
+                e.Outcomes((e.Outcome("pin", one.vmi.namespace, name, one.vmi.uid, stamp, code, "Invalid"),))
+            )
+
+    def _claim(self, a: int, b: int, c: int, *_: int) -> None:
+        """A claim as the projector makes it, or one that nobody decided."""
+        sets = [one for _, one in sorted(self.scene.book.state.sets.items()) if one.claims]
+        if sets and b % 4:
+            one = sets[a % len(sets)]
+            claim = one.claims[b % len(one.claims)]
+            self.scene.show(
+                ClaimView(
+                    claim.name, f"claim{self.count}", "", one.vmi.namespace, class_name=claim.class_name,
+                    count=claim.count + (c % 7 == 6), template=True, owner_uid=one.vmi.uid,
+                )
+            )  # fmt: skip
+        else:
+            view = self._pick("virtualmachineinstances", a)
+            if isinstance(view, VmiView):
+                stray = ClaimView(f"stray{c % 2}", f"claim{self.count}", "", view.namespace, class_name="a")
+                self.scene.show(replace(stray, template=True, owner_uid=view.uid))
+
+    def _claim_gone(self, a: int, *_: int) -> None:
+        view = self._pick("gpuclaims", a)
+        if isinstance(view, ClaimView):
+            self.scene.remove("gpuclaims", view.key)

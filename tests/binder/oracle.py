@@ -1,0 +1,172 @@
+"""What should be said of every set, found the slow way: every node, every pod, from the tables alone.
+
+Written apart from the rules it checks: it shares no code with them, and is as plain as it can be.
+"""
+
+import msgspec
+
+from binder.state import GpuSet, State
+from schemas.names import GATE
+from schemas.objects import (
+    ClassView,
+    NodeSelectorTerm,
+    NodeView,
+    PodView,
+    Requirement,
+    Taint,
+    Toleration,
+    VmiView,
+)
+from schemas.reasons import Wait
+from tests.binder.laws import used_on
+
+ORDER = list(Wait)
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Match as the API documents it: an empty key with Exists is every key, an empty effect every effect."""
+    if toleration.effect not in {"", taint.effect}:
+        return False
+    if toleration.operator == "Exists":
+        return toleration.key in {"", taint.key}
+    return toleration.operator in {"", "Equal"} and (toleration.key, toleration.value) == (taint.key, taint.value)
+
+
+def requirement_holds(need: Requirement, value: str | None) -> bool:
+    """Match as the API documents it: NotIn and DoesNotExist also hold where the key is missing."""
+    if need.operator in {"Gt", "Lt"}:
+        if value is None or len(need.values) != 1:
+            return False
+        try:
+            have, bound = int(value), int(need.values[0])
+        except ValueError:
+            return False
+        return have > bound if need.operator == "Gt" else have < bound
+    there = value is not None
+    listed = there and value in need.values
+    answers = {"In": listed, "NotIn": not listed, "Exists": there, "DoesNotExist": not there}
+    return answers.get(need.operator, False)
+
+
+def terms_hold(terms: tuple[NodeSelectorTerm, ...] | None, node: NodeView) -> bool:
+    """Terms are ORed, requirements ANDed, an empty term holds for no node."""
+    if terms is None:
+        return True
+    for term in terms:
+        needs = [(need, node.labels.get(need.key)) for need in term.match_expressions]
+        needs += [(need, node.name if need.key == "metadata.name" else None) for need in term.match_fields]
+        if needs and all(requirement_holds(need, value) for need, value in needs):
+            return True
+    return False
+
+
+def launcher(state: State, vmi: VmiView) -> PodView | None:
+    """Return the pod that is to be placed for a VMI."""
+    pods = [pod for pod in state.objects["pods"].values() if isinstance(pod, PodView)]
+    admitted = state.admitted.get(vmi.uid)
+    found = [
+        pod
+        for pod in pods
+        if admitted is not None
+        and (pod.owner_uid, pod.launcher, pod.migration, pod.ended, pod.deleting)
+        == (vmi.uid, True, False, False, False)
+        and GATE in pod.gates
+        and pod.uid in vmi.active_pods
+        and pod.admission in admitted.requests
+        and [other.uid for other in pods if (other.admission, other.namespace) == (pod.admission, pod.namespace)]
+        == [pod.uid]
+    ]
+    return max(found, key=lambda pod: (pod.created, pod.name), default=None)
+
+
+def verdict(state: State, vmi: VmiView) -> Wait | str | None:
+    """Return the reason a VMI must have been told, "fits NODE" where it must have been placed, None for neither."""
+    gpu_set = state.sets.get(vmi.uid)
+    pod = launcher(state, vmi)
+    if vmi.deleting or vmi.phase in {"Succeeded", "Failed"} or vmi.policy not in {"", "Wait"} or pod is None:
+        return None
+    if gpu_set is not None and gpu_set.node:
+        return None
+    if gpu_set is None or not gpu_set.claims:
+        return Wait.CLASS_NOT_FOUND if _entries(vmi) else None
+    return _standing(state, vmi, gpu_set, pod) or _over_nodes(state, vmi, gpu_set, pod)
+
+
+def _entries(vmi: VmiView) -> bool:
+    try:
+        return bool(msgspec.json.decode(vmi.gpus))
+    except msgspec.MsgspecError:
+        return False
+
+
+def _asked(gpu_set: GpuSet) -> dict[str, int]:
+    asked: dict[str, int] = {}
+    for claim in gpu_set.claims:
+        asked[claim.resource] = asked.get(claim.resource, 0) + claim.count
+    return asked
+
+
+def _standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait | None:
+    asked = _asked(gpu_set)
+    classes = {view.name: view for view in state.objects["gpuclasses"].values() if isinstance(view, ClassView)}
+    counted = {view.resource for view in classes.values()} | set(asked)
+    if gpu_set.retry_ns > state.now_ns:
+        return Wait.WRITE_REFUSED
+    settings = state.objects["configmaps"].values()
+    if any(getattr(view, "data", {}).get("paused") == "true" for view in settings):
+        return Wait.PAUSED
+    if pod.gates != (GATE,):
+        return Wait.FOREIGN_GATE
+    if {name: amount for name, amount in pod.requests.items() if amount and name in counted} != asked:
+        return Wait.REQUESTS_MISMATCH
+    for name in {*vmi.volumes, *pod.pvcs}:
+        pvc = state.pvc(f"{vmi.namespace}/{name}")
+        if pvc is None or (pvc.volume and state.pv(pvc.volume) is None):
+            return Wait.VOLUME_NOT_FOUND
+    if any(claim.class_name not in classes for claim in gpu_set.claims):
+        return Wait.CLASS_NOT_FOUND
+    return None
+
+
+def _over_nodes(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait | str:
+    best = Wait.NO_SUCH_DEVICE
+    fits: list[tuple[int, str]] = []
+    for node in state.objects["nodes"].values():
+        assert isinstance(node, NodeView)
+        reason = obstacle(state, vmi, gpu_set, pod, node)
+        if reason is None:
+            free = sum(node.allocatable.get(name, 0) - used_on(state, node, name) for name in _asked(gpu_set))
+            fits.append((free, node.name))
+        elif ORDER.index(reason) > ORDER.index(best):
+            best = reason
+    return f"fits {min(fits)[1]}" if fits else best
+
+
+def obstacle(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView, node: NodeView) -> Wait | None:
+    """Return what keeps a set off a node."""
+    asked = _asked(gpu_set)
+    if any(node.allocatable.get(name, 0) < count for name, count in asked.items()):
+        return Wait.NO_SUCH_DEVICE
+    if not node.ready or node.unschedulable or node.deleting:
+        return Wait.NODE_NOT_READY
+    for claim in gpu_set.claims:
+        view = state.gpu_class(claim.class_name)
+        assert view is not None
+        for taint in node.taints:
+            hard = taint.effect in {"NoSchedule", "NoExecute"}
+            if hard and not any(tolerates(toleration, taint) for toleration in view.tolerations):
+                return Wait.TAINT_NOT_TOLERATED
+    if any(node.labels.get(key) != value for key, value in pod.node_selector.items()) or not terms_hold(
+        pod.terms, node
+    ):
+        return Wait.NODE_AFFINITY
+    for name in {*vmi.volumes, *pod.pvcs}:
+        pvc = state.pvc(f"{vmi.namespace}/{name}")
+        pv = state.pv(pvc.volume) if pvc is not None and pvc.volume else None
+        if pv is not None and not terms_hold(pv.terms, node):
+            return Wait.VOLUME_ELSEWHERE
+    free = {name: node.allocatable.get(name, 0) - used_on(state, node, name) for name in pod.requests}
+    short = {name for name, amount in pod.requests.items() if amount and amount > free[name]}
+    if short & set(asked):
+        return Wait.NO_ROOM
+    return Wait.NO_ROOM_OTHER if short else None

@@ -1,0 +1,1 @@
+"""Stories: each rule of the heart told in plain text, and what is decided in it."""

@@ -1,0 +1,161 @@
+"""The language of stories: a word and what it does; here what is said of VMs, their launchers and claims."""
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec.structs import replace
+
+from schemas import decisions as d
+from schemas import events as e
+from schemas.names import GATE
+from schemas.objects import (
+    ClaimView,
+    ClassView,
+    Stamp,
+    VmiView,
+    VmView,
+)
+from tests.binder.scene import launcher
+from tests.stories.cluster_words import ClusterWords, Lines
+from tests.stories.words import CORES, NAMESPACE, Words, counted, resource
+
+
+class Story(ClusterWords):
+    """A story being told: a cluster where every kind is synced, unless its first word is `cold`."""
+
+    def do_vm(self, words: Words) -> Iterable[d.Decision]:
+        """`vm NAME`."""
+        return self.scene.show(VmView(words.names[0], "", "", NAMESPACE))
+
+    def do_vmi(self, words: Words) -> Iterable[d.Decision]:
+        """`vmi NAME CLASS=N... [uid=U] [policy=P] [volume=V]... [annotation=TEXT]`."""
+        volumes, uid, policy = tuple(words.every("volume")), words.one("uid"), words.one("policy")
+        text = words.one("annotation") or words.entries(list(self.classes))
+        name = words.names[0]
+        return self.scene.show(VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes))
+
+    def do_phase(self, words: Words) -> Iterable[d.Decision]:
+        """`phase VMI PHASE [deleting]`."""
+        deleting = words.flag("deleting")
+        name, phase = words.names
+        return self.scene.show(replace(self._vmi(name), phase=phase, deleting=deleting))
+
+    def do_admit(self, words: Words) -> Iterable[d.Decision]:
+        """`admit VMI REQUEST`: the webhook asks for a launcher."""
+        name, request = words.names
+        return self.scene.admit(self._vmi(name), request)
+
+    def do_pod(self, words: Words) -> Iterable[d.Decision]:
+        """`pod NAME of VMI [stamp=S] [RESOURCE=N] [gate=G] [affinity=T] [selector=K:V] [priority=N] [claim=PVC]`.
+
+        It asks for the VMI's units and a core, unless told otherwise. Flags: temporary, migration, bare.
+        """
+        temporary, migration, bare = words.flag("temporary"), words.flag("migration"), words.flag("bare")
+        name, _, vmi_name = words.names
+        vmi = self._vmi(vmi_name)
+        gates = () if bare else (*words.every("gate"), GATE)
+        stamp, terms, selector = words.one("stamp"), words.terms(), words.pairs("selector")
+        priority, pvcs = int(words.one("priority", "0")), tuple(words.every("claim"))
+        requests = {**self._units(vmi), "cpu": CORES, **words.amounts()}
+        pod = launcher(vmi, name, stamp, requests)
+        return self.scene.show(
+            replace(
+                pod, gates=gates, terms=terms, node_selector=selector, priority=priority, pvcs=pvcs,
+                temporary=temporary, migration=migration,
+            )
+        )  # fmt: skip
+
+    def _units(self, vmi: VmiView) -> dict[str, int]:
+        asked: dict[str, int] = {}
+        for entry in msgspec.json.decode(vmi.gpus, type=list[dict[str, int | str]]) if vmi.gpus.startswith("[") else ():
+            view = self.scene.objects["gpuclasses"].get(str(entry["className"]))
+            by = view.resource if isinstance(view, ClassView) else resource(str(entry["className"]))
+            asked[by] = asked.get(by, 0) + int(entry["count"])
+        return asked
+
+    def do_list(self, words: Words) -> Iterable[d.Decision]:
+        """`list VMI POD...`: status.activePods names these pods."""
+        name, *pods = words.names
+        return self.scene.show(replace(self._vmi(name), active_pods={self._pod(pod).uid: "" for pod in pods}))
+
+    def do_start(self, words: Words) -> Iterable[d.Decision]:
+        """`start VMI CLASS=N... [options of vmi and pod]`: VMI, admitted launcher `VMI-pod` and its listing."""
+        name = words.names[0]
+        uid, policy, volumes = words.one("uid"), words.one("policy"), tuple(words.every("volume"))
+        text = words.entries(list(self.classes))
+        said = list(self.scene.show(VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes)))
+        self.requests += 1
+        request = f"r{self.requests}"
+        said += [one for one in self.scene.admit(self._vmi(name), request) if not isinstance(one, d.PodAdmitted)]
+        pod = words.one("pod", f"{name}-pod")
+        words.names = [pod, "of", *words.names]
+        words.options["stamp"] = [request]
+        said += self.do_pod(words)
+        return said + list(self.do_list(Words([name, pod])))
+
+    def do_crowd(self, words: Words) -> Lines:
+        """`crowd N CLASS=N`: so many VMs, whose launchers are listed at once; decisions are counted."""
+        text = words.entries(list(self.classes))
+        vmis, pods = [], []
+        for number in range(int(words.names[0])):
+            vmi = self.scene.newer(VmiView(f"crowd{number:03}", "", "", NAMESPACE, gpus=text))
+            self.scene.watch("virtualmachineinstances", [vmi])
+            self.scene.admit(vmi, f"q{number}")
+            pods.append(launcher(vmi, f"{vmi.name}-pod", f"q{number}", {**self._units(vmi), "cpu": CORES}))
+            vmis.append(vmi)
+        self.scene.show(*pods)
+        said = self.scene.show(*(replace(vmi, active_pods={f"uid-{vmi.name}-pod": ""}) for vmi in vmis))
+        return counted(said)
+
+    def do_pin(self, words: Words) -> Iterable[d.Decision]:
+        """`pin POD [NODE]`: our gate is off, the scheduler bound the pod to the node."""
+        name, node = (*words.names, "")[:2]
+        pod = self._pod(name)
+        return self.scene.show(replace(pod, gates=tuple(gate for gate in pod.gates if gate != GATE), node=node))
+
+    def do_ungate(self, words: Words) -> Iterable[d.Decision]:
+        """`ungate POD GATE`: another controller takes its gate off."""
+        name, gate = words.names
+        pod = self._pod(name)
+        return self.scene.show(replace(pod, gates=tuple(one for one in pod.gates if one != gate)))
+
+    def do_retarget(self, words: Words) -> Iterable[d.Decision]:
+        """`retarget POD affinity=TERM...`: somebody changes the affinity of a gated pod."""
+        return self.scene.show(replace(self._pod(words.names[0]), terms=words.terms()))
+
+    def do_end(self, words: Words) -> Iterable[d.Decision]:
+        """`end POD`: its containers have ended."""
+        return self.scene.show(replace(self._pod(words.names[0]), ended=True, phase="Succeeded"))
+
+    # Claims and writes.
+
+    def do_claims(self, words: Words) -> Iterable[d.Decision]:
+        """`claims VMI`: the set's claims are created."""
+        vmi = self._vmi(words.names[0])
+        said: list[d.Decision] = []
+        for claim in self.scene.book.state.sets[vmi.uid].claims:
+            view = ClaimView(claim.name, "", "", NAMESPACE, class_name=claim.class_name, count=claim.count)
+            said += self.scene.show(replace(view, template=True, owner_uid=vmi.uid))
+        return said
+
+    def do_claim(self, words: Words) -> Iterable[d.Decision]:
+        """`claim NAME of VMI [class=C] [count=N] [uid=U]`: a template claim that somebody made.
+
+        The name `VMI#0` is that of the set's first claim.
+        """
+        name, _, owner = words.names
+        vmi = self._vmi(owner)
+        if "#" in name:
+            name = self.scene.book.state.sets[vmi.uid].claims[int(name.split("#")[1])].name
+        view = ClaimView(name, words.one("uid", f"uid-{owner}-claim"), "", NAMESPACE, class_name=words.one("class"))
+        return self.scene.show(replace(view, count=int(words.one("count", "1")), template=True, owner_uid=vmi.uid))
+
+    def do_outcome(self, words: Words) -> Iterable[d.Decision]:
+        """`outcome VMI ACTION CODE [REASON] [older]`: what became of the newest decision's write."""
+        older = words.flag("older")
+        name, action, code, reason = (*words.names, "")[:4]
+        vmi = self._vmi(name)
+        stamp = self.scene.book.state.sets[vmi.uid].stamp
+        if older:
+            stamp = Stamp(stamp.generation, stamp.sequence - 1, 0)
+        return self.scene.send(e.Outcomes((e.Outcome(action, NAMESPACE, name, vmi.uid, stamp, int(code), reason),)))

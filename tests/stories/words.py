@@ -1,0 +1,150 @@
+"""The words of a story read into views, and decisions told in words.
+
+A word with `=` is an option; other words are names or flags. Amounts: `cpu=2` is two cores, `l40s=2` two units
+of nvidia.com/L40S. Terms: `affinity=zone:In:a,b&gpu:Exists` is one term, a second option is ORed with it;
+`@` before the key asks for a field.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from schemas import decisions as d
+from schemas.objects import NodeSelectorTerm, Requirement, Taint, Toleration
+
+NAMESPACE: Final = "t"
+CORES: Final = 1000
+
+
+class Words:
+    """One line of a story, without its first word."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.names = [word for word in words if "=" not in word]
+        self.options: dict[str, list[str]] = {}
+        for word in words:
+            if "=" in word:
+                key, _, value = word.partition("=")
+                self.options.setdefault(key, []).append(value)
+
+    def flag(self, name: str) -> bool:
+        """Say whether a flag was given, and take it out of the names."""
+        if name in self.names:
+            self.names.remove(name)
+            return True
+        return False
+
+    def every(self, key: str) -> list[str]:
+        """Take every value of an option."""
+        return self.options.pop(key, [])
+
+    def one(self, key: str, default: str = "") -> str:
+        """Take the only value of an option."""
+        return (self.every(key) or [default])[-1]
+
+    def pairs(self, key: str) -> dict[str, str]:
+        """Take an option's values `key:value`."""
+        return dict(value.split(":", 1) for value in self.every(key))
+
+    def terms(self, key: str = "affinity") -> tuple[NodeSelectorTerm, ...] | None:
+        """Take node selector terms, None where none are given."""
+        found = [_term(value) for value in self.every(key)]
+        return tuple(found) if found else None
+
+    def amounts(self) -> dict[str, int]:
+        """Take what is left as amounts of resources."""
+        return {resource(key): int(values[-1]) * (CORES if key == "cpu" else 1) for key, values in self.options.items()}
+
+    def entries(self, classes: Sequence[str]) -> str:
+        """Take the amounts of classes as the annotation of a VM."""
+        wanted = [(key, int(self.one(key))) for key in list(self.options) if key in classes]
+        return msgspec.json.encode([{"className": key, "count": count} for key, count in wanted]).decode()
+
+
+def resource(word: str) -> str:
+    """Return the resource that a word stands for."""
+    return word if "/" in word or word in {"cpu", "memory"} else f"nvidia.com/{word.upper()}"
+
+
+def _term(text: str) -> NodeSelectorTerm:
+    labels: list[Requirement] = []
+    fields: list[Requirement] = []
+    for part in text.split("&"):
+        key, operator, values = (*part.split(":"), "", "")[:3]
+        need = Requirement(key.removeprefix("@"), operator, tuple(values.split(",")) if values else ())
+        (fields if key.startswith("@") else labels).append(need)
+    return NodeSelectorTerm(tuple(labels), tuple(fields)) if text else NodeSelectorTerm()
+
+
+def toleration(text: str) -> Toleration:
+    """Read `key=value:Effect`, `key:Effect`, `key`, `*:Effect` or `*`: with a value Equal, else Exists."""
+    key, _, effect = text.partition(":")
+    key, _, value = key.partition("=")
+    return Toleration("" if key == "*" else key, "Equal" if value else "Exists", value, effect)
+
+
+def taint(text: str) -> Taint:
+    """Read `key=value:Effect`."""
+    key, _, effect = text.partition(":")
+    key, _, value = key.partition("=")
+    return Taint(key, value, effect)
+
+
+def term_text(term: NodeSelectorTerm) -> str:
+    """Tell a term as stories write it."""
+    needs = [(need.key, need) for need in term.match_expressions]
+    needs += [(f"@{need.key}", need) for need in term.match_fields]
+    return "&".join(
+        f"{key}:{need.operator}" + (f":{','.join(need.values)}" if need.values else "") for key, need in needs
+    )
+
+
+def told(decision: d.Decision) -> str:
+    """Tell a decision in a line."""
+    match decision:
+        case d.SetOpened():
+            claims = ", ".join(f"{one.class_name} x{one.count} by {one.resource}" for one in decision.claims)
+            return f"opens {_who(decision.vmi)}: {claims}"
+        case d.SetPlaced():
+            terms = " or ".join(term_text(term) for term in decision.terms)
+            return f"places {_who(decision.vmi)} on {decision.node} for {decision.pod}" + (
+                f" if {terms}" if terms else ""
+            )
+        case d.SetWaits():
+            return f"{_who(decision.vmi)} waits: {decision.reason}"
+        case d.SetReleased():
+            return f"releases {_who(decision.vmi)} from {decision.node}: {decision.reason}"
+        case d.SetClosed():
+            return f"closes {_who(decision.vmi)}"
+        case d.ClaimDropped():
+            return f"drops claim {decision.name} ({decision.uid})"
+        case d.PodAdmitted():
+            tolerations = ", ".join(_toleration(one) for one in decision.tolerations)
+            gate = "gated" if decision.gate else "not gated"
+            return f"admits the launcher of {_who(decision.vmi)} as {decision.request}, {gate}" + (
+                f", tolerating {tolerations}" if tolerations else ""
+            )
+        case d.VmiAdmitted():
+            return f"admits VMI {decision.name} under {decision.policy}"
+        case d.Refused():
+            return f"refuses {decision.name}: {decision.reason}"
+        case d.Rejected():
+            return f"rejects: {decision.why}"
+
+
+def _toleration(one: Toleration) -> str:
+    return (
+        f"{one.key or '*'} {one.operator}{f' {one.value}' if one.value else ''}{f' {one.effect}' if one.effect else ''}"
+    )
+
+
+def _who(vmi: d.VmiId) -> str:
+    return vmi.name if vmi.uid == f"uid-{vmi.name}" else f"{vmi.name} ({vmi.uid})"
+
+
+def counted(decisions: Sequence[d.Decision]) -> list[str]:
+    """Tell many decisions by kind."""
+    kinds = Counter(type(decision).__name__ for decision in decisions if not isinstance(decision, d.PodAdmitted))
+    return [f"{count} {kind}" for kind, count in sorted(kinds.items())]
