@@ -166,14 +166,13 @@ class Scene:
             await asyncio.gather(working, return_exceptions=True)
 
     async def outcomes(self, after: int = 0) -> list[Outcome]:
-        """What was reported on EVENTS after a sequence."""
+        """What was reported on EVENTS after a sequence; other events are passed over."""
         last = (await self.journal.info(EVENTS)).last
         found: list[Outcome] = []
         for sequence in range(after + 1, last + 1):
             message = await self.journal.get(EVENTS, sequence)
             event = decode_event(message.body) if message is not None else None
-            assert isinstance(event, Outcomes)
-            found += event.outcomes
+            found += event.outcomes if isinstance(event, Outcomes) else ()
         return found
 
     async def create(self, resource: Resource, body: Mapping[str, Any]) -> Obj:
