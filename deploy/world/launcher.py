@@ -106,7 +106,7 @@ def instance_id(name: str) -> str:
     """Return the label value that names a VMI: the name, or its head and a digest where it is too long."""
     if len(name) <= LABEL_MOST:
         return name
-    return f"{name[:ID_HEAD]}-{hashlib.sha1(name.encode()).hexdigest()[:8]}"  # noqa: S324 -- KubeVirt's choice
+    return f"{name[:ID_HEAD]}-{hashlib.sha1(name.encode()).hexdigest()[:8]}"  # noqa: S324 - KubeVirt's choice
 
 
 def _labels(vmi: Obj) -> Obj:

@@ -44,7 +44,7 @@ def status(obj: Obj) -> Obj:
     return found
 
 
-def dig(obj: Mapping[str, Any], *path: str) -> Any:  # noqa: ANN401
+def dig(obj: Mapping[str, Any], *path: str) -> Any:  # noqa: ANN401 - JSON has any shape
     """Return the value under the path, or None where some step is missing or null."""
     at: Any = obj
     for step in path:

@@ -94,7 +94,7 @@ class Stage(Listener):
 
     async def settle(self, seconds: float = 0.2) -> None:
         """Let the emulator do what it does by itself within so many seconds of the loop's time."""
-        await asyncio.sleep(seconds)
+        await later(seconds)
 
     async def phase(self, name: str, phase: str) -> Obj:
         """Wait until the VMI has the phase; return it."""
@@ -203,6 +203,11 @@ class Stage(Listener):
         raise AssertionError(f"a {resource.kind} was accepted that should not be")
 
 
+async def later(seconds: float) -> None:
+    """Let so much of the loop's time pass; on a loop whose time jumps that is no waiting."""
+    await asyncio.sleep(seconds)
+
+
 def brief(written: tuple[str, Obj]) -> str:
     """Say in a few words what was written."""
     kind, obj = written
@@ -218,19 +223,19 @@ def vmi_spec(*gpus: str, volumes: Sequence[Obj] = ()) -> Obj:
     return spec | ({"volumes": list(volumes)} if volumes else {})
 
 
-def vm(name: str, *gpus: str, strategy: str = "Always", labels: Obj | None = None, **spec: Any) -> Obj:  # noqa: ANN401
+def vm(name: str, *gpus: str, strategy: str = "Always", labels: Obj | None = None, **spec: Any) -> Obj:  # noqa: ANN401 - JSON has any shape
     """A VM; `spec` goes on top of the VMI template's."""
     template = {"metadata": {"labels": labels or {}}, "spec": vmi_spec(*gpus) | spec}
     metadata = {"name": name, "namespace": NAMESPACE_NAME}
     return {"metadata": metadata, "spec": {"runStrategy": strategy, "template": template}}
 
 
-def vmi(name: str, *gpus: str, **spec: Any) -> Obj:  # noqa: ANN401
+def vmi(name: str, *gpus: str, **spec: Any) -> Obj:  # noqa: ANN401 - JSON has any shape
     """A bare VMI."""
     return {"metadata": {"name": name, "namespace": NAMESPACE_NAME}, "spec": vmi_spec(*gpus) | spec}
 
 
-def kubevirt_cr(**configuration: Any) -> Obj:  # noqa: ANN401
+def kubevirt_cr(**configuration: Any) -> Obj:  # noqa: ANN401 - JSON has any shape
     """A KubeVirt CR that permits a card and a vGPU profile; `configuration` goes on top."""
     table = {
         "pciHostDevices": [{"pciVendorSelector": "10DE:26B9", "resourceName": CARD}],
@@ -241,7 +246,7 @@ def kubevirt_cr(**configuration: Any) -> Obj:  # noqa: ANN401
 
 
 @asynccontextmanager
-async def staged(configuration: Obj | None = None, **options: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+async def staged(configuration: Obj | None = None, **options: Any) -> AsyncIterator[Stage]:  # noqa: ANN401 - JSON has any shape
     """Two nodes with a card and two vGPUs each, a KubeVirt CR, virt-api's webhooks, the emulator running."""
     clock = LoopClock()
     api = ApiServer(clock=clock)

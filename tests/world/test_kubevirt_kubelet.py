@@ -69,8 +69,11 @@ async def test_a_device_plugin_can_refuse_what_seemed_to_fit() -> None:
 
 async def test_a_pod_waits_for_its_secret() -> None:
     """A missing Secret that is not optional keeps the pod Pending and the VMI Scheduling."""
-    volumes = [{"name": "lic", "secret": {"secretName": "licence"}}, {"name": "o", "secret": {"secretName": "no"}}]
-    volumes[1]["secret"]["optional"] = True  # type: ignore[index]
+    volumes: list[Obj] = [
+        {"name": "lic", "secret": {"secretName": "licence"}},
+        {"name": "o", "secret": {"secretName": "no"}},
+    ]
+    volumes[1]["secret"]["optional"] = True
     async with staged() as stage:
         await stage.create(VMI, vmi("a", SLICE, volumes=volumes))
         await stage.bind(await stage.pod("a"), "node-1")

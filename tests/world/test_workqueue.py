@@ -9,7 +9,7 @@ from deploy.world.clock import LoopClock
 from deploy.world.manifests import meta
 from deploy.world.workqueue import Retry, WorkQueue, work
 from schemas.kinds import POD, VM, VMI
-from tests.world.stage import CARD, staged, vm, vmi
+from tests.world.stage import CARD, later, staged, vm, vmi
 
 pytestmark = pytest.mark.looptime
 
@@ -23,17 +23,17 @@ async def test_a_key_is_worked_on_by_one_worker_and_again_if_asked_meanwhile() -
     async def reconcile(key: str) -> None:
         assert key not in running
         running.append(key)
-        await asyncio.sleep(1)
+        await later(1)
         running.remove(key)
         rounds.append(key)
 
     workers = [asyncio.ensure_future(work(queue, reconcile)) for _ in range(4)]
     queue.add("a")
     queue.add("b")
-    await asyncio.sleep(0.5)
+    await later(0.5)
     for _ in range(3):
         queue.add("a")
-    await asyncio.sleep(10)
+    await later(10)
     assert sorted(rounds) == ["a", "a", "b"]
     assert queue.idle
     for worker in workers:
@@ -53,9 +53,9 @@ async def test_a_failing_key_comes_back_ever_later_and_starts_afresh_after_a_suc
 
     worker = asyncio.ensure_future(work(queue, reconcile))
     queue.add("a")
-    await asyncio.sleep(1)
+    await later(1)
     queue.add("a")
-    await asyncio.sleep(0.0251)
+    await later(0.0251)
     pauses = [round((later - one) * 1000) for one, later in itertools.pairwise(at)]
     assert pauses[:4] == [5, 10, 20, 40]
     assert pauses[5:7] == [5, 10]

@@ -145,7 +145,7 @@ def rendering_differences(folder: Path) -> list[str]:
     return found
 
 
-def compared(have: Any, want: Any, path: str = "") -> list[str]:  # noqa: ANN401
+def compared(have: Any, want: Any, path: str = "") -> list[str]:  # noqa: ANN401 - JSON has any shape
     """Return where two JSON values differ."""
     if isinstance(have, dict) and isinstance(want, dict):
         names = sorted(have.keys() | want.keys())
