@@ -16,8 +16,10 @@ from schemas.streams import DECISIONS
 
 
 class Where(msgspec.Struct, frozen=True):
-    """A place in the log: after DECISIONS `decision`, after EVENTS `event`, or after all inputs stamped up to
-    `stamp_ns` (server stamps, nanoseconds since 1970). None everywhere: as the log stands now.
+    """A place in the log; None everywhere: as it stands now.
+
+    After DECISIONS `decision`, after EVENTS `event`, or after all inputs stamped up to `stamp_ns` (server
+    stamps, nanoseconds since 1970).
     """
 
     decision: int | None = None

@@ -145,6 +145,10 @@ class SliceJournal:
         """Return one message of the slice."""
         return self._streams[stream].get(sequence)
 
+    def last(self, stream: str) -> int:
+        """Return the last sequence of a stream in the slice, 0 where it has none."""
+        return max(self._streams[stream], default=0)
+
     async def info(self, stream: str) -> StreamInfo:
         """Return the slice's bounds."""
         held = self._streams[stream]

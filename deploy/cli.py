@@ -31,6 +31,7 @@ def _version(*, wanted: bool) -> None:
 
 @app.callback(epilog="`gpubinder COMMAND --help` shows examples and exit codes of each command.")
 def _root(
+    *,
     _version: Annotated[
         bool,
         typer.Option(

@@ -6,7 +6,6 @@ processes and replicas as one likes; webhooks answer in every replica.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from enum import StrEnum
 from typing import Protocol
 
 import msgspec
@@ -17,6 +16,7 @@ from binder.follower import Follower
 from binder.kube import Kube
 from binder.service import Binder
 from binder.snapshots import SnapshotStore, StateSnapshots
+from deploy.role_names import Role
 from ingest.classes import read_class
 from ingest.machines import read_kubevirt
 from ingest.service import Ingest
@@ -25,19 +25,11 @@ from schemas.answers import encode_answer
 from schemas.names import LEASE_PREFIX
 from schemas.streams import ASK_DRY_RUN
 from webhooks.evidence import Readers
+from webhooks.metrics import Metrics
 from webhooks.service import Webhooks
 
 DRY_RUN_SECONDS = 3.0
 READERS = Readers(read_class, read_kubevirt)
-
-
-class Role(StrEnum):
-    """What a process can be."""
-
-    BINDER = "binder"
-    INGEST = "ingest"
-    PROJECTOR = "projector"
-    WEBHOOKS = "webhooks"
 
 
 class Questions(Protocol):
@@ -53,6 +45,19 @@ class Questions(Protocol):
         """Answer questions until the returned function is called."""
         ...
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection at this moment."""
+        ...
+
+
+class Standing:
+    """What of a place stands now: the elections that were entered, the binder that follows."""
+
+    def __init__(self) -> None:
+        self.elections: dict[Role, Election] = {}
+        self.binder: Binder | None = None
+
 
 class Place(msgspec.Struct, frozen=True):
     """Where the parts run: API server, journal, request/reply, the namespace of settings, leases and anchor."""
@@ -63,20 +68,24 @@ class Place(msgspec.Struct, frozen=True):
     namespace: str
     identity: str
     program: str
+    standing: Standing = msgspec.field(default_factory=Standing)
 
     def elected(self, role: Role) -> Election:
         """Return the election for a role's Lease."""
-        return Election(self.kube, self.namespace, f"{LEASE_PREFIX}{role}", self.identity)
+        election = Election(self.kube, self.namespace, f"{LEASE_PREFIX}{role}", self.identity)
+        self.standing.elections[role] = election
+        return election
 
     def binder(self) -> Binder:
         """Return the binder of this place."""
         snapshots = StateSnapshots(self.journal, self.program)
         anchor = Anchor(self.kube, self.namespace)
-        return Binder(self.journal, anchor, snapshots, identity=self.identity, program=self.program)
+        self.standing.binder = Binder(self.journal, anchor, snapshots, identity=self.identity, program=self.program)
+        return self.standing.binder
 
-    def webhooks(self) -> Webhooks:
+    def webhooks(self, metrics: Metrics | None = None) -> Webhooks:
         """Return the webhooks of this place."""
-        return Webhooks(self.kube, self.journal, AskedDryRuns(self.questions), READERS)
+        return Webhooks(self.kube, self.journal, AskedDryRuns(self.questions), READERS, metrics=metrics)
 
 
 class AskedDryRuns:

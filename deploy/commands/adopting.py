@@ -13,6 +13,7 @@ from deploy.commands.terminal import out, print_json
 
 
 def adopt(
+    *,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Begin a new log on a cluster where nothing of ours stands.")
     ] = False,
@@ -79,6 +80,7 @@ async def _adopt(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dr
 
 
 def void(
+    *,
     sequence: Annotated[int, typer.Argument(metavar="SEQ", min=1, help="The EVENTS sequence to skip.")],
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why: stands in the log for good.")],
     who: Annotated[

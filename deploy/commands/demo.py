@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 from rich.status import Status
@@ -16,16 +16,16 @@ from binder.explain import Explanation
 from binder.kube import Kube
 from deploy.commands import options as o
 from deploy.commands import showing
-from deploy.commands.endings import BROKEN, DIFFERENT, OK, Failed, carry_out
+from deploy.commands.endings import BROKEN, DIFFERENT, OK, carry_out
 from deploy.commands.proof import print_report, report_as_json
 from deploy.commands.terminal import count, duration, err, indented, out, print_json
 
 if TYPE_CHECKING:
     from deploy.demo import Change, Demo, Proof
-    from deploy.roles import Place
 
 
 def demo(
+    *,
     cluster: Annotated[
         Path | None,
         typer.Option(
@@ -41,7 +41,7 @@ def demo(
     ] = None,
     json: o.Json = False,
 ) -> None:
-    """Place the VMs of a cluster in memory, show who waits and why, then [bold]replay the log and see that it agrees[/].
+    """Place the VMs of a cluster in memory, show who waits and why, [bold]replay the log and see that it agrees[/].
 
     Starts a nats-server of its own and runs the real pipeline: ingest, webhooks, binder, projector. API server
     and KubeVirt are models; no cluster and no container engine are needed. Nothing outside is touched.
@@ -54,6 +54,8 @@ def demo(
       kubectl get pods,pvc,vms,vmis,kubevirt -A -o yaml >> dump.yaml
       gpubinder demo --cluster dump.yaml
     """
+    if keep is not None and keep.exists() and any(keep.iterdir()):
+        raise typer.BadParameter(f"--keep {keep}: the directory is not empty; a demo begins a log of its own")
     carry_out(_demo(cluster, keep, json=json))
 
 
@@ -64,8 +66,6 @@ async def _demo(cluster: Path | None, keep: Path | None, *, json: bool) -> int:
     from deploy.roles import Place
     from deploy.world.dump import read_manifests
 
-    if keep is not None and keep.exists() and any(keep.iterdir()):
-        raise Failed(f"--keep {keep}: the directory is not empty; a demo begins a log of its own")
     objects = read_manifests(cluster if cluster is not None else resources.files("deploy") / "examples")
     tell = Silent() if json else Teller(keep)
     with _directory(keep) as data, tell:
@@ -114,7 +114,7 @@ def _as_json(found: Sequence[Explanation], change: "Change | None", proof: "Proo
 class Silent:
     """Tells nothing: machines read the end alone."""
 
-    def __enter__(self) -> "Silent":
+    def __enter__(self) -> Self:
         """Begin."""
         return self
 
@@ -144,7 +144,7 @@ class Teller(Silent):
         self._busy: Status = err().status("starting nats-server")
 
     @override
-    def __enter__(self) -> "Teller":
+    def __enter__(self) -> Self:
         """Begin."""
         self._busy.start()
         return self

@@ -72,15 +72,18 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
     from deploy.adopt import NotFresh
     from deploy.child import ChildFailed
     from deploy.local import NatsServerMissing
+    from deploy.serving import PortTaken
     from deploy.world.dump import BadManifest
     from schemas.events import UnknownMessage
+    from webhooks.answers import UnreadableLog
+    from webhooks.tls import UnusableCertificate
 
-    if isinstance(error, BrokenLog | DataLoss | Gap | NotOurs | NotASlice | UnknownMessage):
+    if isinstance(error, BrokenLog | DataLoss | Gap | NotOurs | NotASlice | UnknownMessage | UnreadableLog):
         return str(error), BROKEN
     if isinstance(error, ApiError):
         return f"the API server said {error}", FAILED
     known = (Unavailable, Unclear, LoginError, StreamsDiffer, NotFresh, NotVoidable, BadManifest)
-    machine = (ChildFailed, NatsServerMissing, OSError, LookupError)
+    machine = (PortTaken, UnusableCertificate, ChildFailed, NatsServerMissing, OSError, LookupError)
     if isinstance(error, (*known, *machine)) and not isinstance(error, KeyError | IndexError):
         return str(error), FAILED
     return None

@@ -18,6 +18,7 @@ _SECOND_NS = 1_000_000_000
 
 
 def verify(
+    *,
     anchor: Annotated[
         bool,
         typer.Option(
@@ -88,8 +89,6 @@ async def _anchor(options: o.KubeOptions) -> Tip:
 
 async def watched(auditor: Auditor, anchor: Tip | None, console: Console) -> Report:
     """Run an audit under a bar."""
-    from schemas.streams import DECISIONS
-
     work = asyncio.ensure_future(auditor.verify(anchor))
     with progress(console) as bar:
         task = bar.add_task("verifying", total=None)

@@ -7,8 +7,8 @@ import msgspec
 import typer
 
 from deploy.commands import options as o
-from deploy.commands.endings import BROKEN, FAILED, Failed, carry_out
-from deploy.commands.terminal import WIDE, count, err, out, print_json, progress
+from deploy.commands.endings import FAILED, Failed, carry_out
+from deploy.commands.terminal import err, out, print_json, progress
 
 _SECOND_NS = 1_000_000_000
 
@@ -26,6 +26,7 @@ ToTime = Annotated[
 
 
 def replay(
+    *,
     to: To = None,
     to_event: ToEvent = None,
     to_time: ToTime = "",
@@ -106,6 +107,7 @@ def stamp_of(text: str) -> int:
 
 
 def explain(
+    *,
     vm: Annotated[str, typer.Argument(metavar="NAMESPACE/VM", help="The VM, or a bare VMI.")],
     at: Annotated[
         int | None, typer.Option("--at", metavar="SEQ", help="As it stood after this DECISIONS sequence.")

@@ -23,7 +23,7 @@ _SECOND_NS = 1_000_000_000
 
 def units(claims: Iterable[TemplateClaim]) -> str:
     """Return what a set asks for as people say it: `2 x l40s-24c, 1 x a16-4q`."""
-    return ", ".join(f"{claim.count} × {claim.class_name}" for claim in claims)
+    return ", ".join(f"{claim.count} x {claim.class_name}" for claim in claims)
 
 
 def moment(stamp_ns: int) -> str:
@@ -104,7 +104,7 @@ def told(found: Explanation, *, width: int) -> RenderableType:
     if found.phase != "Placed":
         parts.append(indented(Text(found.summary)))
     if found.claims:
-        rows = [(claim.name, f"{claim.count} × {claim.class_name}", claim.resource) for claim in found.claims]
+        rows = [(claim.name, f"{claim.count} x {claim.class_name}", claim.resource) for claim in found.claims]
         parts += [Text(), indented(add_rows(table("claim", "units", "counted as"), rows))]
     if found.nodes:
         parts += [Text(), indented(verdicts_table(found.nodes, wide=width >= WIDE))]

@@ -15,7 +15,7 @@ from binder.snapshot import state_digest
 from binder.telling import about_decision, about_event, told_decision, told_event
 from deploy.commands import options as o
 from deploy.commands.endings import Failed, carry_out
-from deploy.commands.proof import code_of, print_difference, print_report, report_as_json
+from deploy.commands.proof import code_of, print_report, report_as_json
 from deploy.commands.terminal import out, print_json
 from schemas.streams import DECISIONS, EVENTS
 
@@ -27,6 +27,7 @@ _REMEMBERED = 20_000
 
 
 def slice_(
+    *,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the slice.")],
     since: Annotated[int | None, typer.Option("--from", metavar="SEQ", help="First EVENTS sequence.")] = None,
     until: Annotated[int | None, typer.Option("--to", metavar="SEQ", help="Last EVENTS sequence.")] = None,
@@ -81,28 +82,28 @@ async def _slice(reach: o.NatsOptions, output: Path, bounds: tuple[int, int] | N
 
     async with open_nats(reach) as opened:
         first, last = bounds if bounds is not None else await mentions(opened.journal, vm)
-        head = await cut(opened.journal, first, last, output)
-    made = load(output)
-    decisions = await made.journal.info(DECISIONS)
-    about = {
-        "file": str(output),
-        "bytes": output.stat().st_size,
-        "events_from": head.events_from,
-        "events_to": head.events_to,
-        "decisions_from": head.tip.sequence + 1,
-        "decisions_to": decisions.last,
-        "state": state_digest(made.state),
-    }
+        await cut(opened.journal, first, last, output)
+    about = _about_slice(output, load(output))
     if json:
         print_json(about)
         return
     console = out()
-    console.print(
-        f"[bold]{output}[/]: EVENTS {head.events_from} to {head.events_to}, "
-        f"DECISIONS {head.tip.sequence + 1} to {decisions.last}, {about['bytes']:,} bytes",
-        soft_wrap=True,
-    )
+    stretch = "EVENTS {events_from} to {events_to}, DECISIONS {decisions_from} to {decisions_to}, {bytes:,} bytes"
+    console.print(f"[bold]{output}[/]: {stretch.format(**about)}", soft_wrap=True)
     console.print(f"run it again with: gpubinder rerun {output}", style="dim", soft_wrap=True)
+
+
+def _about_slice(file: Path, found: Slice) -> dict[str, object]:
+    head = found.head
+    return {
+        "file": str(file),
+        "bytes": file.stat().st_size,
+        "events_from": head.events_from,
+        "events_to": head.events_to,
+        "decisions_from": head.tip.sequence + 1,
+        "decisions_to": found.journal.last(DECISIONS),
+        "state": state_digest(found.state),
+    }
 
 
 async def mentions(journal: Journal, vm: str) -> tuple[int, int]:
@@ -118,6 +119,7 @@ async def mentions(journal: Journal, vm: str) -> tuple[int, int]:
 
 
 def rerun(
+    *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A slice.", exists=True, dir_okay=False)],
     step: Annotated[bool, typer.Option("--step", help="Go input by input: Enter for the next, q to stop.")] = False,
     json: o.Json = False,
@@ -170,6 +172,10 @@ def _print(console: Console, found: Slice, before: str, report: Report, behind: 
             console.print(line, markup=False, no_wrap=True, overflow="ellipsis")
 
 
+def _turn_about(turn: Turn) -> frozenset[str]:
+    return about_event(turn.message.body).union(*(about_decision(decision) for decision in turn.logged))
+
+
 class Heard:
     """Hears each input of a re-run: remembers it, and tells it where somebody watches step by step."""
 
@@ -208,15 +214,11 @@ class Heard:
             sequence = turn.message.sequence
             if sequence > difference.sequence:
                 continue
-            if sequence == difference.sequence or about & _about(turn):
+            if sequence == difference.sequence or about & _turn_about(turn):
                 found.append(turn)
             if len(found) > BEHIND_MAX:
                 break
         return found[::-1]
-
-
-def _about(turn: Turn) -> frozenset[str]:
-    return about_event(turn.message.body).union(*(about_decision(decision) for decision in turn.logged))
 
 
 def _goes_on() -> bool:

@@ -1,0 +1,101 @@
+"""Where the webhooks are reached: certificates given or made here, and the configuration that sends requests."""
+
+import asyncio
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import structlog
+
+from binder.kube import ApiError, Kube
+from schemas.admission import CONFIGURATION, CONFIGURATION_NAME
+from webhooks.certificates import CERTIFICATE_FILE, KEY_FILE, rotate
+from webhooks.configuration import Service, webhook_configuration
+
+ROTATE_SECONDS = 3600.0
+_CONFLICT = 409
+
+_log = structlog.get_logger(__name__)
+
+
+class Door(msgspec.Struct, frozen=True):
+    """How the webhooks are reached.
+
+    Certificate files are given (`certificate`, `key`, and `authority` for the configuration), or made in
+    `directory`. `at`: where the API server calls, '' where somebody else tells it.
+    """
+
+    directory: Path
+    certificate: Path | None = None
+    key: Path | None = None
+    authority: Path | None = None
+    at: str = ""
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """Return the files to serve with: certificate and key."""
+        if self.certificate is not None and self.key is not None:
+            return self.certificate, self.key
+        return self.directory / CERTIFICATE_FILE, self.directory / KEY_FILE
+
+
+def address(at: str) -> Service | str:
+    """Return where the API server calls: an https URL, or NAMESPACE/SERVICE with an optional :PORT.
+
+    Raises `ValueError`.
+    """
+    if at.startswith("https://"):
+        return at
+    namespace, slash, rest = at.partition("/")
+    name, _, port = rest.partition(":")
+    if not (namespace and slash and name) or "/" in name or (port and not port.isdigit()):
+        raise ValueError(f"{at}: write https://HOST:PORT, or NAMESPACE/SERVICE with an optional :PORT")
+    return Service(namespace, name, int(port)) if port else Service(namespace, name)
+
+
+def hosts(at: str) -> tuple[str, ...]:
+    """Return the names a certificate of our own must carry."""
+    if not at:
+        return ("localhost", "127.0.0.1", socket.gethostname())
+    found = address(at)
+    if isinstance(found, str):
+        return (urlsplit(found).hostname or "",)
+    service = f"{found.name}.{found.namespace}.svc"
+    return (service, f"{service}.cluster.local", f"{found.name}.{found.namespace}")
+
+
+def prepare(door: Door) -> bytes:
+    """Have certificate files in place and return the bundle that vouches for them."""
+    if door.certificate is not None:
+        return (door.authority or door.certificate).read_bytes()
+    return rotate(door.directory, hosts(door.at), datetime.now(UTC))
+
+
+async def register(kube: Kube, at: str, bundle: bytes) -> None:
+    """Create or update the webhook configuration. Raises `ApiError`, `ValueError`."""
+    wanted = webhook_configuration(address(at), bundle)
+    try:
+        await kube.create(CONFIGURATION, "", msgspec.json.encode(wanted))
+    except ApiError as error:
+        if error.code != _CONFLICT:
+            raise
+        stored: dict[str, Any] = msgspec.json.decode(await kube.get(CONFIGURATION, "", CONFIGURATION_NAME))
+        wanted["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"]
+        await kube.replace(CONFIGURATION, "", CONFIGURATION_NAME, msgspec.json.encode(wanted))
+    _log.info("webhooks registered", at=at)
+
+
+async def keep(kube: Kube, door: Door, bundle: bytes) -> None:
+    """Renew certificates of our own before they end, and tell the API server of a new authority; for ever."""
+    while True:
+        await asyncio.sleep(ROTATE_SECONDS)
+        try:
+            fresh = prepare(door)
+            if fresh != bundle and door.at:
+                await register(kube, door.at, fresh)
+            bundle = fresh
+        except (ApiError, OSError) as error:
+            _log.warning("certificates not renewed, tried again in an hour", why=str(error))

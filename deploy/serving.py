@@ -1,0 +1,170 @@
+"""Roles kept running in one process: what passes is tried again, what must stop the program stops it.
+
+A broken or foreign log, lost data and an unknown message are no weather: they end the process with their
+reason. An API server or NATS that is away for a while is waited for.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+
+import msgspec
+import structlog
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from binder.journal import Unavailable, Unclear
+from binder.kube import ApiError
+from deploy.front_door import Door, keep, prepare, register
+from deploy.role_names import Role
+from deploy.roles import Place, run_binder, run_ingest, run_projector, together
+from deploy.status_page import StatusPage
+from webhooks.metrics import Metrics
+from webhooks.server import Listen, Server
+from webhooks.service import Webhooks
+
+PASSING: Final = (ApiError, Unavailable, Unclear, TimeoutError, OSError)
+"""What a role may fail of and be started again."""
+PAUSE_SECONDS = (0.5, 15.0)
+STEADY_SECONDS = 60.0
+ANY_HOST = "0.0.0.0"  # noqa: S104 - probes, scrapes and the API server come from elsewhere
+
+_log = structlog.get_logger(__name__)
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """What a process serves. `webhook_port` and `door` matter to webhooks alone; `status_port` None: no page."""
+
+    roles: tuple[Role, ...]
+    door: Door
+    webhook_port: int = 8443
+    status_port: int | None = 8080
+    host: str = ANY_HOST
+
+
+class PortTaken(Exception):
+    """A port can't be listened on; names it, and the option that chooses another."""
+
+    def __init__(self, port: int, option: str, error: OSError) -> None:
+        super().__init__(f"port {port}: {error.strerror or error}; choose another with {option}")
+
+
+async def serve(place: Place, serving: Serving, started: Callable[[], None] = lambda: None) -> None:
+    """Run the roles until cancelled. Raises what must stop the program, `PortTaken`, `UnusableCertificate`.
+
+    `started` is called once everything listens.
+    """
+    registry = CollectorRegistry()
+    registry.register(Gauges(place))
+    parts: list[Callable[[], Awaitable[None]]] = []
+    async with AsyncExitStack() as stack:
+        if Role.WEBHOOKS in serving.roles:
+            webhooks = place.webhooks(Metrics(registry))
+            parts += await stack.enter_async_context(_front_desk(place, serving, webhooks))
+        if serving.status_port is not None:
+            page = StatusPage(registry, lambda: troubles(place, serving.roles))
+            try:
+                await stack.enter_async_context(page.serving(serving.host, serving.status_port))
+            except OSError as error:
+                raise PortTaken(serving.status_port, "--status-port", error) from None
+        parts += [_kept(role, place) for role in serving.roles if role is not Role.WEBHOOKS]
+        started()
+        await together(*parts)
+
+
+def _kept(role: Role, place: Place) -> Callable[[], Awaitable[None]]:
+    work = {
+        Role.BINDER: lambda: run_binder(place, place.binder()),
+        Role.INGEST: lambda: run_ingest(place),
+        Role.PROJECTOR: lambda: run_projector(place),
+    }[role]
+    return lambda: kept(role, work)
+
+
+@asynccontextmanager
+async def _front_desk(
+    place: Place, serving: Serving, webhooks: Webhooks
+) -> AsyncIterator[list[Callable[[], Awaitable[None]]]]:
+    """Listen for reviews; yield what has to run beside it."""
+    door = serving.door
+    bundle = await asyncio.to_thread(prepare, door)
+    server = Server(webhooks, Listen(*door.files, host=serving.host, port=serving.webhook_port))
+    try:
+        await server.start()
+    except OSError as error:
+        await server.stop()
+        raise PortTaken(serving.webhook_port, "--webhook-port", error) from None
+    try:
+        if door.at:
+            await register(place.kube, door.at, bundle)
+        parts: list[Callable[[], Awaitable[None]]] = [lambda: kept(Role.WEBHOOKS, webhooks.run)]
+        yield [*parts, lambda: keep(place.kube, door, bundle)] if door.certificate is None else parts
+    finally:
+        await server.stop()
+
+
+async def kept(name: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Run a part again whenever it fails of something that passes, later each time; else raise its error."""
+    pause, most = PAUSE_SECONDS
+    loop = asyncio.get_running_loop()
+    while True:
+        began = loop.time()
+        try:
+            await work()
+        except Exception as error:
+            if not all(isinstance(cause, PASSING) for cause in causes(error)):
+                raise
+            _log.warning("role starts again", role=name, why="; ".join(str(cause) for cause in causes(error)))
+        if loop.time() - began > STEADY_SECONDS:
+            pause = PAUSE_SECONDS[0]
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, most)
+
+
+def causes(error: BaseException) -> list[BaseException]:
+    """Return the errors in a group of groups, or the error itself."""
+    if isinstance(error, BaseExceptionGroup):
+        return [cause for one in error.exceptions for cause in causes(one)]
+    return [error]
+
+
+def troubles(place: Place, roles: Iterable[Role]) -> list[str]:
+    """Name what keeps the roles from their work, nothing where all is well."""
+    found = []
+    binder = place.standing.binder
+    if Role.BINDER in roles and (binder is None or binder.follower is None):
+        found.append("binder: does not follow the log yet")
+    if not place.questions.connected:
+        found.append("nats: no connection")
+    return found
+
+
+class Gauges(Collector):
+    """What a process knows of the log and of its own leases, at the moment of a scrape."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    @override
+    def collect(self) -> Iterable[Metric]:
+        leading = GaugeMetricFamily(
+            "gpubinder_leading", "1 where this process holds the role's lease.", labels=["role"]
+        )
+        for role, election in sorted(self._place.standing.elections.items()):
+            leading.add_metric([role], float(election.leading))
+        yield leading
+        follower = self._place.standing.binder.follower if self._place.standing.binder else None
+        if follower is None:
+            return
+        state = follower.book.state
+        yield GaugeMetricFamily("gpubinder_log_sequence", "Last DECISIONS message followed.", follower.tip.sequence)
+        yield GaugeMetricFamily("gpubinder_inputs_folded", "Last EVENTS message folded.", state.events_seq)
+        sets = GaugeMetricFamily("gpubinder_sets", "GPU sets of VMs, by where they stand.", labels=["standing"])
+        placed = sum(1 for gpu_set in state.sets.values() if gpu_set.node)
+        waiting = sum(1 for gpu_set in state.sets.values() if gpu_set.reason and not gpu_set.node)
+        sets.add_metric(["placed"], placed)
+        sets.add_metric(["waiting"], waiting)
+        yield sets
