@@ -195,8 +195,8 @@ def running(pod: Obj, now: str) -> Obj:
     status["containerStatuses"] = [
         {
             "name": container["name"],
-            "image": container["image"],
-            "imageID": container["image"],
+            "image": container.get("image", ""),
+            "imageID": container.get("image", ""),
             "ready": True,
             "restartCount": 0,
             "state": {"running": {"startedAt": now}},

@@ -63,7 +63,7 @@ def validate_vmi_update(old: Obj, new: Obj, *, user: str, namespace: str) -> tup
 def mutate_vm(vm: Obj) -> Obj:
     """Return a VM as virt-api hands it on: architecture, machine type and firmware of its template."""
     new = copied(vm)
-    template: Obj = new["spec"].setdefault("template", {})
+    template: Obj = new.setdefault("spec", {}).setdefault("template", {})
     template.setdefault("metadata", {}).setdefault("annotations", {}).setdefault(PCI_TOPOLOGY, "v3")
     spec: Obj = template.setdefault("spec", {})
     spec.setdefault("architecture", "amd64")
