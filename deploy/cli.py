@@ -1,5 +1,6 @@
 """The command line `gpubinder`: its commands, and how each one ends."""
 
+from inspect import cleandoc
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ app = typer.Typer(
     name="gpubinder",
     rich_markup_mode="rich",
     no_args_is_help=True,
-    add_completion=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
@@ -45,15 +46,29 @@ def _root(
     """
 
 
-app.command(rich_help_panel=_TRY, epilog=PROOF_CODES)(demo.demo)
-app.command(rich_help_panel=_WORK, epilog=LOG_CODES)(run.run)
-app.command(rich_help_panel=_WORK, epilog=CODES)(adopting.adopt)
-app.command(rich_help_panel=_WORK, epilog=LOG_CODES)(adopting.void)
-app.command(rich_help_panel=_ASK, epilog=LOG_CODES)(replay.explain)
-app.command(rich_help_panel=_ASK, epilog=LOG_CODES)(replay.replay)
-app.command(rich_help_panel=_ASK, epilog=PROOF_CODES)(proof.verify)
-app.command("slice", rich_help_panel=_ASK, epilog=LOG_CODES)(slices.slice_)
-app.command(rich_help_panel=_ASK, epilog=PROOF_CODES)(slices.rerun)
+_COMMANDS = (
+    (demo.demo, "demo", _TRY, PROOF_CODES, "See it work: a cluster in memory, seconds."),
+    (run.run, "run", _WORK, LOG_CODES, "Watch a cluster, decide, write, answer admission."),
+    (adopting.adopt, "adopt", _WORK, CODES, "Begin a log for a cluster, once."),
+    (adopting.void, "void", _WORK, LOG_CODES, "Skip one input that nobody can read."),
+    (replay.explain, "explain", _ASK, LOG_CODES, "Why a VM runs where it runs, or why it waits."),
+    (replay.replay, "replay", _ASK, LOG_CODES, "The state as it stood at any place of the log."),
+    (proof.verify, "verify", _ASK, PROOF_CODES, "Prove the log and every decision in it."),
+    (slices.slice_, "slice", _ASK, LOG_CODES, "Cut a stretch of the log into one file."),
+    (slices.rerun, "rerun", _ASK, PROOF_CODES, "Decide a slice again, on a laptop."),
+)
+
+
+def _flowed(text: str) -> str:
+    """Let the terminal break the lines of a help text, but for those of its examples."""
+    paragraphs = cleandoc(text).split("\n\n")
+    return "\n\n".join(one if one.startswith("[bold]Example") else " ".join(one.split()) for one in paragraphs)
+
+
+for _command, _name, _panel, _codes, _short in _COMMANDS:
+    app.command(_name, rich_help_panel=_panel, epilog=_codes, short_help=_short, help=_flowed(_command.__doc__ or ""))(
+        _command
+    )
 
 
 def main() -> None:

@@ -38,7 +38,6 @@ def adopt(
     an earlier log stands: messages in the streams, an anchor, claims, gated launchers. An empty stream under
     a mistyped URL is never taken for a new beginning.
 
-    \b
     [bold]Examples[/]
       gpubinder adopt --fresh --dry-run
       gpubinder adopt --fresh --nats nats://nats:4222 --replicas 3
@@ -106,7 +105,6 @@ def void(
     run the version that wrote it. The skip is a record in the log, honoured by every later fold; an input
     that was decided on already can't be skipped.
 
-    \b
     [bold]Example[/]
       gpubinder void 90210 --why "written by 0.9, which was rolled back"
     """

@@ -46,13 +46,12 @@ def demo(
     Starts a nats-server of its own and runs the real pipeline: ingest, webhooks, binder, projector. API server
     and KubeVirt are models; no cluster and no container engine are needed. Nothing outside is touched.
 
-    \b
     [bold]Examples[/]
       gpubinder demo
       gpubinder demo --keep /tmp/log && gpubinder replay --data /tmp/log
-      kubectl get nodes,pv,ns,gpuclasses -o yaml > dump.yaml
-      kubectl get pods,pvc,vms,vmis,kubevirt -A -o yaml >> dump.yaml
-      gpubinder demo --cluster dump.yaml
+      kubectl get nodes,pv,ns,gpuclasses -o yaml > dump/cluster.yaml
+      kubectl get pods,pvc,vms,vmis,kubevirt -A -o yaml > dump/tenants.yaml
+      gpubinder demo --cluster dump
     """
     if keep is not None and keep.exists() and any(keep.iterdir()):
         raise typer.BadParameter(f"--keep {keep}: the directory is not empty; a demo begins a log of its own")

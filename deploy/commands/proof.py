@@ -43,7 +43,6 @@ def verify(
     it: a byte flipped, a message dropped, swapped or inserted is found, in either stream. Decisions made
     under the rules of this program are made again and compared; others are held by the chain alone.
 
-    \b
     [bold]Examples[/]
       gpubinder verify                     with the anchor of the cluster in your kubeconfig
       gpubinder verify --no-anchor         on a laptop, over a copy of the store: --data DIR

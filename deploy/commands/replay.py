@@ -43,7 +43,6 @@ def replay(
     The whole log is read from its first message and checked on the way. Digest and hash are the same for
     everyone who replays to the same place: compare them with a colleague's, or with a slice's.
 
-    \b
     [bold]Examples[/]
       gpubinder replay                            as the log stands now
       gpubinder replay --to 4711                  after DECISIONS message 4711
@@ -124,7 +123,6 @@ def explain(
 
     The tests are the ones that decide. What a node is short of is named; nodes are listed nearest first.
 
-    \b
     [bold]Examples[/]
       gpubinder explain tenant-a/train-1
       gpubinder explain tenant-a/train-1 --at 4711   why it waited back then

@@ -9,12 +9,12 @@ import structlog
 import typer
 
 from deploy.commands import options as o
-from deploy.commands.endings import OK, USAGE, Failed, carry_out
+from deploy.commands.endings import OK, carry_out
 from deploy.log_lines import Form, Level, configure
 from deploy.role_names import Role
 
 if TYPE_CHECKING:
-    from deploy.serving import Serving
+    from deploy.front_door import Door
 
 _WEBHOOKS = "Webhooks"
 _PROCESS = "Process"
@@ -22,59 +22,62 @@ _PROCESS = "Process"
 _log = structlog.get_logger(__name__)
 
 
+Roles = Annotated[
+    list[Role] | None,
+    typer.Option("--role", help="Only this role; may be repeated. Without it: all.", rich_help_panel=_PROCESS),
+]
+StatusPort = Annotated[
+    int,
+    typer.Option(
+        "--status-port",
+        envvar="GPUBINDER_STATUS_PORT",
+        metavar="PORT",
+        help="/healthz, /readyz and /metrics; 0 for none.",
+        rich_help_panel=_PROCESS,
+    ),
+]
+LogFormat = Annotated[Form, typer.Option("--log-format", help="How log lines look.", rich_help_panel=_PROCESS)]
+LogLevel = Annotated[Level, typer.Option("--log-level", help="From which level on.", rich_help_panel=_PROCESS)]
+WebhookPort = Annotated[
+    int, typer.Option("--webhook-port", metavar="PORT", help="HTTPS for the API server.", rich_help_panel=_WEBHOOKS)
+]
+Register = Annotated[
+    str,
+    typer.Option(
+        "--register-webhooks",
+        metavar="URL",
+        help="Have the API server call https://HOST:PORT, or NAMESPACE/SERVICE[:PORT].",
+        rich_help_panel=_WEBHOOKS,
+        show_default=False,
+    ),
+]
+TlsCert = Annotated[
+    Path | None,
+    typer.Option(
+        "--tls-cert",
+        metavar="FILE",
+        help="Serving certificate. Without it: one made here.",
+        rich_help_panel=_WEBHOOKS,
+    ),
+]
+TlsKey = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its key.", rich_help_panel=_WEBHOOKS)]
+TlsCa = Annotated[
+    Path | None,
+    typer.Option("--tls-ca", metavar="FILE", help="Who signed it, for registering.", rich_help_panel=_WEBHOOKS),
+]
+
+
 def run(
     *,
-    role: Annotated[
-        list[Role] | None,
-        typer.Option("--role", help="Only this role; may be repeated. Without it: all.", rich_help_panel=_PROCESS),
-    ] = None,
-    status_port: Annotated[
-        int,
-        typer.Option(
-            "--status-port",
-            envvar="GPUBINDER_STATUS_PORT",
-            metavar="PORT",
-            help="/healthz, /readyz and /metrics; 0 for none.",
-            rich_help_panel=_PROCESS,
-        ),
-    ] = 8080,
-    log_format: Annotated[
-        Form, typer.Option("--log-format", help="How log lines look.", rich_help_panel=_PROCESS)
-    ] = Form.AUTO,
-    log_level: Annotated[
-        Level, typer.Option("--log-level", help="From which level on.", rich_help_panel=_PROCESS)
-    ] = Level.INFO,
-    webhook_port: Annotated[
-        int, typer.Option("--webhook-port", metavar="PORT", help="HTTPS for the API server.", rich_help_panel=_WEBHOOKS)
-    ] = 8443,
-    register_webhooks: Annotated[
-        str,
-        typer.Option(
-            "--register-webhooks",
-            metavar="URL",
-            help="Register them with the API server under https://HOST:PORT or NAMESPACE/SERVICE[:PORT].",
-            rich_help_panel=_WEBHOOKS,
-            show_default=False,
-        ),
-    ] = "",
-    tls_cert: Annotated[
-        Path | None,
-        typer.Option(
-            "--tls-cert",
-            metavar="FILE",
-            help="Serving certificate. Without it: one made here.",
-            rich_help_panel=_WEBHOOKS,
-        ),
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option("--tls-key", metavar="FILE", help="Its key.", rich_help_panel=_WEBHOOKS)
-    ] = None,
-    tls_ca: Annotated[
-        Path | None,
-        typer.Option(
-            "--tls-ca", metavar="FILE", help="Who signed it, for --register-webhooks.", rich_help_panel=_WEBHOOKS
-        ),
-    ] = None,
+    role: Roles = None,
+    status_port: StatusPort = 8080,
+    log_format: LogFormat = Form.AUTO,
+    log_level: LogLevel = Level.INFO,
+    webhook_port: WebhookPort = 8443,
+    register_webhooks: Register = "",
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    tls_ca: TlsCa = None,
     nats: o.NatsUrl = "",
     nats_creds: o.NatsCreds = None,
     nats_ca: o.NatsCa = None,
@@ -91,10 +94,9 @@ def run(
     in every one. SIGTERM and Ctrl-C end it in order and give the leases back. A log that is broken, or is not
     the one of this cluster, ends it at once and says what to do.
 
-    \b
     [bold]Examples[/]
       gpubinder run --kubeconfig ~/.kube/config --register-webhooks https://192.0.2.7:8443
-      gpubinder run --role webhooks --nats nats://nats:4222 --tls-cert /tls/tls.crt --tls-key /tls/tls.key
+      gpubinder run --role webhooks --nats nats://nats:4222 --tls-cert tls.crt --tls-key tls.key
       gpubinder run --role binder --role projector --nats nats://nats:4222 --log-format json
     """
     if (tls_cert is None) != (tls_key is None):
@@ -103,35 +105,41 @@ def run(
     if register_webhooks and Role.WEBHOOKS not in roles:
         raise typer.BadParameter("--register-webhooks needs the role webhooks")
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)
-    kube = o.KubeOptions(kubeconfig, context, namespace)
     configure(log_format, log_level)
-
-    async def serving() -> int:
-        from deploy.front_door import Door, address
-        from deploy.serving import Serving
-
-        door = Door(data / "tls", tls_cert, tls_key, tls_ca, register_webhooks)
-        if door.at:
-            try:
-                address(door.at)
-            except ValueError as error:
-                raise Failed(f"--register-webhooks {error}", USAGE) from None
-        return await _run(reach, kube, Serving(roles, door, webhook_port, status_port or None))
-
-    carry_out(serving())
+    door = _door(data / "tls", tls_cert, tls_key, tls_ca, register_webhooks)
+    carry_out(_run(reach, o.KubeOptions(kubeconfig, context, namespace), roles, door, webhook_port, status_port))
 
 
-async def _run(reach: o.NatsOptions, kube: o.KubeOptions, serving: "Serving") -> int:
+def _door(directory: Path, cert: Path | None, key: Path | None, authority: Path | None, at: str) -> "Door":
+    from deploy.front_door import Door, address
+
+    if at:
+        try:
+            address(at)
+        except ValueError as error:
+            raise typer.BadParameter(f"--register-webhooks {error}") from None
+    return Door(directory, cert, key, authority, at)
+
+
+async def _run(
+    reach: o.NatsOptions,
+    kube: o.KubeOptions,
+    roles: tuple[Role, ...],
+    door: "Door",
+    webhook_port: int,
+    status_port: int,
+) -> int:
     from binder.stream_setup import check_streams
     from deploy.commands.opening import identity, open_kube, open_nats, program
     from deploy.roles import Place
-    from deploy.serving import serve
+    from deploy.serving import Serving, serve
 
+    serving = Serving(roles, door, webhook_port, status_port or None)
     task = asyncio.current_task()
     assert task is not None
     for ending in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(ending, task.cancel)
-    about = {"roles": [str(role) for role in serving.roles], "namespace": kube.namespace, "version": program()}
+    about = {"roles": [str(role) for role in roles], "namespace": kube.namespace, "version": program()}
     try:
         async with open_kube(kube) as client, open_nats(reach) as opened:
             await check_streams(opened.journal)

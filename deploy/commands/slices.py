@@ -54,7 +54,6 @@ def slice_(
     The file holds whole frames with the inputs under them, as they were stored: gzipped JSON lines, readable
     with zcat. Names of tenants' objects are in it; secrets are not, as they never reach the log.
 
-    \b
     [bold]Examples[/]
       gpubinder slice --vm tenant-a/train-1 -o train-1.slice
       gpubinder slice --around 90210 -o incident.slice
@@ -130,7 +129,6 @@ def rerun(
     as `verify` proves them; only the state before the stretch is taken from the file: its digest is printed,
     compare it with that of `gpubinder replay --to`.
 
-    \b
     [bold]Examples[/]
       gpubinder rerun incident.slice
       gpubinder rerun incident.slice --step    watch it decide

@@ -4,6 +4,7 @@ Objects keep uid, status and times: what runs in the dump runs in the model. Kin
 not serve are counted and left out.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.abc import Traversable
@@ -19,6 +20,8 @@ from schemas import names
 from schemas.kinds import GPU_CLAIM, NAMESPACE, POD, Resource
 
 SUFFIXES = (".yaml", ".yml", ".json")
+_SEPARATOR = re.compile(r"^---.*$", re.MULTILINE)
+_HEAD = re.compile(r"^apiVersion:", re.MULTILINE)
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -50,8 +53,12 @@ def _files(place: Traversable) -> Iterator[Traversable]:
 
 
 def _objects(file: Traversable) -> Iterator[Obj]:
-    text = file.read_text(encoding="utf-8")
     try:
+        text = file.read_text(encoding="utf-8")
+        for document in _SEPARATOR.split(text):
+            # YAML would silently keep the last of two.
+            if len(_HEAD.findall(document)) > 1:
+                raise BadManifest(f"{file}: two objects run into each other: put a line `---` between them")
         documents = list(yaml.load_all(text, Loader=_LOADER))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadManifest(f"{file}: not YAML or JSON: {' '.join(str(error).split())}") from None
