@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from binder.kube import ApiError
-from deploy.world import refusals
+from deploy.world import refusals, scale
 from deploy.world.manifests import Obj, copied
 from deploy.world.patches import PatchFailed, json_patch
 from schemas.kinds import Resource
@@ -113,6 +113,8 @@ class Admission:
 def _request(asked: Asked, uid: str, old: Obj | None, new: Obj | None) -> Obj:
     resource = asked.resource
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    if asked.subresource == "scale":
+        kind = scale.KIND
     place = {"group": resource.group, "version": resource.version, "resource": resource.plural}
     return {
         "uid": uid,
@@ -136,6 +138,7 @@ def _request(asked: Asked, uid: str, old: Obj | None, new: Obj | None) -> Obj:
 def _shown(resource: Resource, obj: Obj | None) -> Obj | None:
     if obj is None:
         return None
+    # What says its kind itself (a Scale) keeps it.
     return {"apiVersion": resource.api_version, "kind": resource.kind} | copied(obj)
 
 

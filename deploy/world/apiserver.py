@@ -25,6 +25,7 @@ from deploy.world.validation import Rule
 from deploy.world.writes import Writes, body_of, patched
 from schemas.kinds import Resource
 
+SCALE = Resource("autoscaling", "v1", "scales", "Scale", namespaced=True)
 ADMIN = "kubernetes-admin"
 BOOKMARK_BEFORE_END = 2.0
 
@@ -176,7 +177,7 @@ class ApiServer(Kube):
     async def replace(
         self, resource: Resource, namespace: str, name: str, body: bytes, *, subresource: str = ""
     ) -> bytes:
-        new = body_of(resource, body)
+        new = body_of(SCALE if subresource == "scale" else resource, body)
         asked = self._asked("UPDATE", resource, namespace, name, subresource=subresource)
         return await self.writes.update(asked, lambda _old: new)
 

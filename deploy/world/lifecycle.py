@@ -4,6 +4,8 @@ System fields are the server's, status belongs to the status subresource and the
 object with finalizers outlives its deletion, and a bound pod waits for its kubelet.
 """
 
+import base64
+
 from deploy.world import pods
 from deploy.world.clock import stamp
 from deploy.world.manifests import Obj
@@ -23,7 +25,13 @@ def tidy(obj: Obj) -> Obj:
     meta = whole.get("metadata") or {}
     whole["metadata"] = {name: value for name, value in meta.items() if value not in (None, {}, [], "")}
     whole["metadata"].pop("managedFields", None)
-    return pods.tidy(whole) if whole.get("kind") == kinds.POD.kind else whole
+    if whole.get("kind") == kinds.POD.kind:
+        return pods.tidy(whole)
+    if whole.get("kind") == "Secret" and "stringData" in whole:
+        plain = whole.pop("stringData")
+        encoded = {name: base64.b64encode(str(value).encode()).decode() for name, value in plain.items()}
+        whole["data"] = (whole.get("data") or {}) | encoded
+    return whole
 
 
 def generated_name(base: str, suffix: str) -> str:

@@ -16,6 +16,7 @@ from deploy.world.history import Change, Place
 from deploy.world.lifecycle import tidy
 from deploy.world.manifests import Obj
 from deploy.world.patches import PatchFailed, json_patch, merge_patch
+from deploy.world.scale import scale_of, scaled
 from deploy.world.store import Store
 from deploy.world.traits import Traits, traits_of
 from deploy.world.validation import Rule
@@ -120,6 +121,8 @@ class Writes:
         resource, status = asked.resource, asked.subresource == "status"
         traits = self.traits(resource)
         self.check_served(resource)
+        if asked.subresource == "scale" and traits.scaled:
+            return await self._rescale(asked, make)
         if asked.subresource and not (status and traits.status):
             raise refusals.not_served()
         for _ in range(RETRIES):
@@ -136,6 +139,26 @@ class Writes:
                 return self._stored(old, new)
             if versioned:
                 raise refusals.modified(resource, asked.name)
+        raise refusals.modified(resource, asked.name)
+
+    async def _rescale(self, asked: Asked, make: Callable[[Obj], Obj]) -> bytes:
+        """Write the replicas of what `make` makes of the object's Scale; hooks see Scales, not the object."""
+        resource = asked.resource
+        for _ in range(RETRIES):
+            old = self.found(resource, asked.namespace, asked.name)
+            before = scale_of(old.object)
+            after = tidy(make(before))
+            versioned = self._check_version(asked, self.traits(resource), before, after, patch=True)
+            after = await self._admission.mutate(asked, before, after)
+            new = scaled(old.object, after)
+            new = lifecycle.updated(resource, self.traits(resource), old.object, new, status=False)
+            self._check(resource, old.object, new)
+            await self._admission.validate(asked, before, scale_of(new))
+            if self._store.get(resource, old.key) is old:
+                self._stored(old, new)
+                return msgspec.json.encode(scale_of(self.found(resource, asked.namespace, asked.name).object))
+            if versioned:
+                break
         raise refusals.modified(resource, asked.name)
 
     def _stored(self, old: Change, new: Obj) -> bytes:

@@ -14,6 +14,7 @@ from binder.kube_client import KubeClient
 from deploy.world.apiserver import ApiServer
 from deploy.world.collector import Collector
 from deploy.world.scheduler import Scheduler
+from deploy.world.virt_names import VMIRS
 from schemas.kinds import NAMESPACE, NODE
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.given import Cluster
@@ -58,6 +59,7 @@ async def _world(cluster: Cluster | None) -> AsyncIterator[World]:
     name = f"contract-{os.getpid()}-{next(_NUMBERS)}"
     if cluster is None:
         server = ApiServer(seed="contract")
+        server.serve(VMIRS)
         async with _acting(server):
             world = World(server, name)
 

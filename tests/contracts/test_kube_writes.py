@@ -3,6 +3,7 @@
 import pytest
 
 from binder.kube import ApiError, PatchKind
+from deploy.world.virt_names import VMIRS
 from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, NAMESPACE, POD, VMI
 from tests.contracts.world import Object, World, config_map, json_of, read, said
 
@@ -202,6 +203,29 @@ async def test_a_vmi_has_no_status_subresource(world: World) -> None:
     assert after["metadata"]["generation"] == 2
     with pytest.raises(ApiError) as caught:
         await world.merge("a", {"status": {"phase": "Running"}}, VMI, subresource="status")
+    assert said(caught.value) == (404, "NotFound")
+
+
+async def test_replicas_are_written_through_scale(world: World) -> None:
+    """A Scale shows and sets the replicas alone, and its version is the object's; elsewhere there is none (T20)."""
+    template = {"metadata": {"labels": {"k": "v"}}, "spec": {"domain": {"devices": {}}}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"k": "v"}}, "template": template}
+    head = {"apiVersion": VMIRS.api_version, "kind": VMIRS.kind, "metadata": {"name": "a"}}
+    before = await world.create(head | {"spec": spec}, VMIRS)
+    scale = await world.merge("a", {"spec": {"replicas": 3}}, VMIRS, subresource="scale")
+    assert (scale["kind"], scale["apiVersion"], scale["spec"]) == ("Scale", "autoscaling/v1", {"replicas": 3})
+    after = await world.get("a", VMIRS)
+    assert after["spec"] == spec | {"replicas": 3}
+    assert after["metadata"]["generation"] == before["metadata"]["generation"] + 1
+    assert scale["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+    again = await world.replace(scale | {"spec": {"replicas": 2}}, VMIRS, subresource="scale")
+    assert again["spec"] == {"replicas": 2}
+    with pytest.raises(ApiError) as caught:
+        await world.replace(scale, VMIRS, subresource="scale")
+    assert said(caught.value) == (409, "Conflict")
+    await world.create(claim("a"), GPU_CLAIM)
+    with pytest.raises(ApiError) as caught:
+        await world.merge("a", {"spec": {"replicas": 3}}, GPU_CLAIM, subresource="scale")
     assert said(caught.value) == (404, "NotFound")
 
 

@@ -11,6 +11,7 @@ from deploy.world.admission import Hook
 from deploy.world.apiserver import ApiServer
 from deploy.world.collector import Collector
 from deploy.world.scheduler import Scheduler
+from deploy.world.virt_names import SECRET
 from schemas.kinds import CONFIGMAP, NAMESPACE, NODE, POD, VM, Resource
 from tests.world.small import PLACE, Object, Still, Webhook, config_map, everything, labelling, read
 
@@ -153,6 +154,15 @@ async def _history(seed: str) -> list[bytes]:
     await collector.settle()
     await scheduler.settle()
     return [change.raw for change in server.store.everything()]
+
+
+async def test_string_data_of_a_secret_is_encoded() -> None:
+    """A Secret's `stringData` is written only: reads show it as `data`."""
+    server = ApiServer()
+    server.serve(SECRET)
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"k": "v"}}
+    stored = read(await server.create(SECRET, "default", msgspec.json.encode(secret)))
+    assert (stored["data"], "stringData" in stored) == ({"k": "dg=="}, False)
 
 
 async def test_one_seed_is_one_history() -> None:
