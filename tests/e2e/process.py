@@ -1,0 +1,59 @@
+"""Our roles as child processes of a test, so that they can be killed at any moment and started again."""
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from deploy.child import Child, fetch, free_ports
+
+ALL = ("binder", "ingest", "projector", "webhooks")
+
+
+class Processes:
+    """One process per name; each runs some roles against the same NATS and API server.
+
+    `certificate`, `key`: what the webhooks serve with; their port stays the same over restarts.
+    """
+
+    def __init__(
+        self, directory: Path, *, nats: str, kubeconfig: Path, namespace: str, certificate: Path, key: Path
+    ) -> None:
+        self._directory = directory
+        self._common = ["--nats", nats, "--kubeconfig", str(kubeconfig), "--namespace", namespace]
+        self._tls = ["--tls-cert", str(certificate), "--tls-key", str(key)]
+        self.port, self.health_port = free_ports(2)
+        self.children: dict[str, Child] = {}
+
+    def start(self, name: str, roles: Sequence[str], env: Mapping[str, str] | None = None) -> Child:
+        """Start a process that runs `roles`; it is known as `name` from then on."""
+        argv: list[str] = [str(Path(sys.executable).parent / "gpubinder"), "run", *self._common, "--status-port", "0"]
+        for role in roles:
+            argv += ["--role", role]
+        if "webhooks" in roles:
+            argv += [*self._tls, "--webhook-port", str(self.port)]
+        child = Child(name, argv, self._directory / f"{name}.log", env)
+        child.spawn()
+        self.children[name] = child
+        return child
+
+    async def revive(self, name: str) -> None:
+        """Start a dead process again with the same arguments."""
+        self.children[name].spawn()
+        await asyncio.sleep(0)
+
+    async def stop(self) -> None:
+        """End them all, orderly, side by side."""
+        await asyncio.gather(*(asyncio.to_thread(child.stop, 10.0) for child in self.children.values()))
+
+    def tails(self) -> str:
+        """Return the end of every log: what a failing test shows."""
+        return "\n".join(f"--- {name} ---\n{child.tail()}" for name, child in self.children.items())
+
+
+def answers(port: int, path: str) -> bool:
+    """Say whether a loopback page answers 200."""
+    try:
+        return fetch(port, path)[0] == 200
+    except OSError:
+        return False
