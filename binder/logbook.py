@@ -12,7 +12,7 @@ stands at the next sequence.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 import structlog
@@ -171,12 +171,22 @@ class LogWriter:
     may still land, so the writer takes no other: open a new epoch.
     """
 
-    def __init__(self, journal: Journal, tip: Tip, epoch: int, *, confirm_seconds: float = CONFIRM_SECONDS) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        tip: Tip,
+        epoch: int,
+        *,
+        confirm_seconds: float = CONFIRM_SECONDS,
+        heed: Callable[[Void], None] = lambda _void: None,
+    ) -> None:
+        """`heed` is told an operator's skip before a frame is built again behind it; what it raises, `append` does."""
         if tip.epoch != epoch or epoch == 0:
             raise ValueError(f"the log's newest epoch is {tip.epoch}, not {epoch}: read on, open a new epoch")
         self._journal = journal
         self._epoch = epoch
         self._confirm = confirm_seconds
+        self._heed = heed
         self._busy = False
         self.tip = tip
 
@@ -246,6 +256,7 @@ class LogWriter:
                 return Said(stored, record, tip)
             if isinstance(record, Void):
                 # The frame must be built again on the hash after it.
+                self._heed(record)
                 self.tip = tip
                 return None
             if isinstance(record, Frame):

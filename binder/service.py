@@ -23,7 +23,7 @@ from binder.tip import Tip, canonical
 from schemas.chain import EventsDigest
 from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
 from schemas.events import MESSAGE_VERSION, Continue, PodRequest, Tick, VmiRequest, decode_event, encode_event
-from schemas.frames import Entry, Epoch
+from schemas.frames import Entry, Epoch, Void
 from schemas.streams import DECISIONS, EVENTS, EVENTS_CONTINUE, EVENTS_TICK
 
 INPUTS_PER_FRAME_MAX = 200
@@ -44,6 +44,14 @@ class Snapshots(Protocol):
     async def keep(self, state: State, tip: Tip) -> None:
         """Keep a state."""
         ...
+
+
+class Overruled(Exception):
+    """An operator skipped an input while a frame was on its way: fold again from the log, which says so (T6)."""
+
+
+def _overruled(void: Void) -> None:
+    raise Overruled(f"EVENTS {void.sequence} is skipped by {void.who}")
 
 
 class Binder:
@@ -87,7 +95,7 @@ class Binder:
             try:
                 self.leading = True
                 await self._lead(follower)
-            except Fenced as fence:
+            except (Fenced, Overruled) as fence:
                 # We still hold the lease, or we would have been cancelled: open another epoch (T2).
                 _log.warning("fenced", by=str(fence))
             finally:
@@ -130,7 +138,7 @@ class Binder:
         return await self._handover
 
     async def _lead(self, follower: Follower) -> None:
-        writer = LogWriter(self._journal, follower.tip, follower.book.state.epoch)
+        writer = LogWriter(self._journal, follower.tip, follower.book.state.epoch, heed=_overruled)
         ticking = asyncio.create_task(self._tick(follower))
         anchoring = asyncio.create_task(self._anchor.keep(lambda: writer.tip))
         try:
