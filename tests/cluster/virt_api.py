@@ -1,6 +1,6 @@
 """virt-api on a real control plane: the emulator's answers over TLS, under KubeVirt's own configuration names.
 
-`virt-api-mutator` sorts after `gpubinder...`: the API server asks our webhook first, as in production.
+`virt-api-mutator` sorts before `webhooks.gpubinder...`: the API server asks KubeVirt first, as in production.
 """
 
 from collections.abc import AsyncIterator
