@@ -263,20 +263,6 @@ async def test_a_stream_that_is_not_there_is_named(journal: BatchJournal) -> Non
         await _read(journal, "MISSING", 1, 1)
 
 
-async def test_the_memory_window_follows_its_clock() -> None:
-    """C38: in memory too a known id is forgotten after the window, by the clock that was given."""
-    now = [0]
-    journal = MemoryJournal(clock=lambda: now[0])
-    window_ns = next(spec.duplicate_window_s for spec in STREAMS if spec.name == EVENTS) * 1_000_000_000
-    await _tick(journal, "a")
-
-    now[0] = window_ns - 1
-    assert await _tick(journal, "a") == 1
-    now[0] = window_ns
-    assert await _tick(journal, "a") == 2
-    assert [m.stamp_ns for m in await _read(journal, EVENTS, 1, 2)] == [0, window_ns]
-
-
 async def test_headers_are_the_same_in_memory_and_on_a_server(journal: BatchJournal) -> None:
     """The journal in memory stores the headers a server stores, in the same order."""
     memory = MemoryJournal()
