@@ -94,7 +94,7 @@ class Login:
         fresh = Configuration()
         try:
             if self._kubeconfig is None:
-                config.load_incluster_config(client_configuration=fresh)  # type: ignore[no-untyped-call]
+                config.load_incluster_config(client_configuration=fresh)  # type: ignore[no-untyped-call]  # the library's gap
             else:
                 self._loader = await config.load_kube_config(
                     config_file=str(self._kubeconfig),

@@ -147,6 +147,11 @@ def pinned_to(pod: Obj) -> list[str] | None:
     return list(dict.fromkeys(names))
 
 
+def minds(pod: Obj) -> bool:
+    """Whether there are pods that this one will not stand beside."""
+    return bool(dig(pod, "spec", "affinity", "podAntiAffinity", _REQUIRED))
+
+
 def repels(pod: Obj, other: Obj) -> list[str]:
     """Return the topology keys under which the pod will not stand beside the other one."""
     keys = []

@@ -39,14 +39,16 @@ class Scheduler(Part):
         self._arrivals = 0
         self._waiting: dict[str, None] = {}
         self._used: dict[str, Amounts] = {}
-        self._pods: dict[str, dict[str, Obj]] = {}  # node -> key -> pod
+        self._counts: dict[str, int] = {}  # node -> pods on it
+        self._bound: dict[str, Obj] = {}
+        self._minding: dict[str, Obj] = {}  # those of them that don't stand beside just any pod
         super().__init__(server.store)
         self.reset()
 
     @override
     def reset(self) -> None:
         self._queue.clear()
-        for table in (self._queued, self._waiting, self._used, self._pods):
+        for table in (self._queued, self._waiting, self._used, self._counts, self._bound, self._minding):
             table.clear()
         for change in self._server.store.collection(kinds.POD).objects.values():
             self._note_pod(change._replace(before=None))
@@ -84,10 +86,13 @@ class Scheduler(Part):
         used = self._used.setdefault(node, {})
         for name, value in fitting.requests_of(pod).items():
             used[name] = used.get(name, 0) + sign * value
-        pods = self._pods.setdefault(node, {})
-        pods.pop(key, None)
+        self._counts[node] = self._counts.get(node, 0) + sign
+        self._bound.pop(key, None)
+        self._minding.pop(key, None)
         if sign > 0:
-            pods[key] = pod
+            self._bound[key] = pod
+            if fitting.minds(pod):
+                self._minding[key] = pod
 
     def _enqueue(self, key: str, pod: Obj) -> None:
         self._arrivals += 1
@@ -122,7 +127,7 @@ class Scheduler(Part):
             await self._say_why(pod)
             return
         names = [node["metadata"]["name"] for node in fitting_nodes]
-        chosen = min(names, key=lambda name: (len(self._pods.get(name, ())), name))
+        chosen = min(names, key=lambda name: (self._counts.get(name, 0), name))
         scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(self._clock.now())}
         self._server.writes.bind(meta["namespace"], meta["name"], chosen, _with_condition(pod, scheduled))
 
@@ -159,14 +164,18 @@ class Scheduler(Part):
 
     def _repelled(self, pod: Obj, node: Obj) -> bool:
         """Whether a pod that stands where this one would doesn't go with it, on the node or in its zone."""
+        # Pods that don't mind any neighbour, nearly all, need only be held against those that do.
+        others = self._bound if fitting.minds(pod) else self._minding
+        if not others:
+            return False
         labels = node["metadata"].get("labels") or {}
         nodes = self._server.store.collection(kinds.NODE).objects
-        for name, pods in self._pods.items():
-            theirs = nodes[name].object["metadata"].get("labels") or {} if name in nodes else {}
-            for other in pods.values():
-                keys = [*fitting.repels(pod, other), *fitting.repels(other, pod)]
-                if any(key in labels and labels[key] == theirs.get(key) for key in keys):
-                    return True
+        for other in others.values():
+            keys = [*fitting.repels(pod, other), *fitting.repels(other, pod)]
+            name = other["spec"]["nodeName"]
+            theirs = nodes[name].object["metadata"].get("labels") or {} if keys and name in nodes else {}
+            if any(key in labels and labels[key] == theirs.get(key) for key in keys):
+                return True
         return False
 
     async def _say_why(self, pod: Obj) -> None:

@@ -28,7 +28,7 @@ async def talking(tmp_path: Path, answer: Answer, **options: float) -> AsyncIter
     async with TestServer(app) as server:
         kubeconfig = tmp_path / "kubeconfig"
         write_kubeconfig(kubeconfig, server=str(server.make_url("")), authority=b"", user="me", token="t0")
-        client = await KubeClient.connect(kubeconfig=str(kubeconfig), **options)  # type: ignore[arg-type]
+        client = await KubeClient.connect(kubeconfig=str(kubeconfig), **options)  # type: ignore[arg-type]  # all options of the tests are seconds, one is a count
         try:
             yield client
         finally:
@@ -41,7 +41,7 @@ def status(code: int, reason: str, message: str = "", **details: object) -> web.
     return web.Response(status=code, body=msgspec.json.encode(body), content_type="application/json")
 
 
-def streaming(*chunks: bytes, pause: float = 0.0, cut: bool = False) -> Answer:
+def streaming(*chunks: bytes, silent: bool = False, cut: bool = False) -> Answer:
     """A watch that sends these chunks, and then ends, stays silent, or is cut."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -49,7 +49,8 @@ def streaming(*chunks: bytes, pause: float = 0.0, cut: bool = False) -> Answer:
         await response.prepare(request)
         for chunk in chunks:
             await response.write(chunk)
-        await asyncio.sleep(pause)
+        if silent:
+            await asyncio.Event().wait()
         if cut and request.transport is not None:
             request.transport.abort()
         return response
@@ -121,7 +122,7 @@ async def test_a_cut_watch_is_unreachable(tmp_path: Path) -> None:
 async def test_a_silent_watch_ends(tmp_path: Path) -> None:
     """A watch that says nothing for `idle_seconds` ends, as if the server had ended it."""
     line = b'{"type":"BOOKMARK","object":{}}\n'
-    async with talking(tmp_path, streaming(line, pause=20), idle_seconds=0.05) as client:
+    async with talking(tmp_path, streaming(line, silent=True), idle_seconds=0.05) as client:
         async with asyncio.timeout(10):
             assert [event.type for event in await watched(client)] == ["BOOKMARK"]
 
@@ -130,7 +131,7 @@ async def test_a_server_that_never_answers_is_unreachable(tmp_path: Path) -> Non
     """Neither a request nor the head of a watch waits longer than `request_seconds`."""
 
     async def never(_request: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(20)
+        await asyncio.Event().wait()
         return web.Response()
 
     async with talking(tmp_path, never, request_seconds=0.05) as client:
@@ -269,16 +270,16 @@ async def test_what_is_sent(tmp_path: Path) -> None:
 
 async def test_connections_are_bounded_and_watches_do_not_count(tmp_path: Path) -> None:
     """No more requests are under way than `connections`, however many watches are open."""
-    under_way, most, watching = 0, 0, asyncio.Event()
+    under_way, most, watching, four = 0, 0, asyncio.Event(), asyncio.Barrier(4)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         nonlocal under_way, most
         if "watch" in request.query:
             watching.set()
-            return await streaming(pause=20)(request)
+            return await streaming(silent=True)(request)
         under_way += 1
         most = max(most, under_way)
-        await asyncio.sleep(0.005)
+        await four.wait()
         under_way -= 1
         return web.Response(body=b"{}")
 

@@ -203,7 +203,7 @@ async def test_a_watch_that_is_left_leaves_nothing_behind(world: World) -> None:
     await world.create(config_map("a"))
     for _ in range(3):
         stream = world.kube.watch(CONFIGMAP, resource_version=version, timeout_seconds=20, namespace=world.namespace)
-        async with aclosing(stream) as events:  # type: ignore[type-var]
+        async with aclosing(stream) as events:  # type: ignore[type-var]  # both servers give generators
             assert (await anext(events)).type == "ADDED"
 
 

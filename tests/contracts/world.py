@@ -113,7 +113,7 @@ class World:
         """Follow the ConfigMaps from a version on, up to the first event that `until` holds for."""
         seen: list[tuple[str, Object]] = []
         events = self.kube.watch(CONFIGMAP, resource_version=version, timeout_seconds=20, namespace=self.namespace)
-        async with aclosing(events) as stream:  # type: ignore[type-var]
+        async with aclosing(events) as stream:  # type: ignore[type-var]  # both servers give generators
             async for event in stream:
                 seen.append((event.type, read(event.object)))
                 if until(*seen[-1]):

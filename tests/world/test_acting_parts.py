@@ -9,7 +9,7 @@ from deploy.world.apiserver import ApiServer
 from deploy.world.collector import Collector
 from deploy.world.faults import Call, Fault, FaultyKube
 from deploy.world.scheduler import Scheduler
-from schemas.kinds import CONFIGMAP, NODE, POD
+from schemas.kinds import CONFIGMAP, NODE, POD, PV, PVC
 from tests.world.small import PLACE, Object, Webhook, config_map, everything, read
 
 
@@ -80,6 +80,45 @@ async def test_the_scheduler_counts_what_runs() -> None:
     await server.delete(POD, "default", "high", grace_seconds=0)
     await scheduler.settle()
     assert await bound() == ["first", "low"]
+
+
+async def test_the_scheduler_keeps_apart_who_wants_it() -> None:
+    """A pod that will not stand beside another's label goes to another node, as a migration target does."""
+    server = ApiServer()
+    scheduler = Scheduler(server)
+    for name in ("n1", "n2"):
+        node = _node(name)
+        node["metadata"]["labels"]["kubernetes.io/hostname"] = name
+        await server.create(NODE, "", msgspec.json.encode(node))
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"vmi": "u1"}}}
+    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    for name, spec in (("source", {}), ("target", apart), ("third", apart)):
+        pod = _pod(name, spec)
+        pod["metadata"]["labels"] = {"vmi": "u1"}
+        await server.create(POD, "default", msgspec.json.encode(pod))
+        await scheduler.settle()
+    nodes = [read(item)["spec"].get("nodeName") for item in (await server.list_page(POD)).items]
+    assert nodes == ["n1", "n2", None]
+
+
+async def test_the_scheduler_follows_volumes() -> None:
+    """A pod goes where its bound volume is, and waits for a claim that isn't there yet."""
+    server = ApiServer()
+    scheduler = Scheduler(server)
+    for name in ("n1", "n2"):
+        await server.create(NODE, "", msgspec.json.encode(_node(name)))
+    spec = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "disk"}}]}
+    await server.create(POD, "default", msgspec.json.encode(_pod("a", spec)))
+    await scheduler.settle()
+    assert "nodeName" not in read(await server.get(POD, "default", "a"))["spec"]
+    only = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}}
+    volume |= {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [only]}}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}}
+    await server.create(PV, "", msgspec.json.encode(volume))
+    await server.create(PVC, "default", msgspec.json.encode(claim | {"spec": {"volumeName": "pv"}}))
+    await scheduler.settle()
+    assert read(await server.get(POD, "default", "a"))["spec"]["nodeName"] == "n2"
 
 
 def _node(name: str) -> Object:

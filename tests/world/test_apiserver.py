@@ -200,7 +200,7 @@ async def test_a_cut_watch_is_resumed_without_a_gap() -> None:
     server.store.cut()
     assert await watch == []
     await server.create(*PLACE, config_map("a"))
-    async with aclosing(server.watch(CONFIGMAP, resource_version=version, timeout_seconds=600)) as events:  # type: ignore[type-var]
+    async with aclosing(server.watch(CONFIGMAP, resource_version=version, timeout_seconds=600)) as events:  # type: ignore[type-var]  # both servers give generators
         assert read((await anext(events)).object)["metadata"]["name"] == "a"
 
 
