@@ -9,7 +9,7 @@ import base64
 import http.client
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,9 +34,14 @@ class ControlPlane:
     `kubeconfig(user)` is a file for the client under test; `log(component)` shows what a component said.
     """
 
-    def __init__(self, programs: Programs | None = None) -> None:
-        """Take the programs from `tests.cluster.build` unless given. Raises ControlPlaneUnavailable."""
+    def __init__(self, programs: Programs | None = None, kinds: Sequence[Path] = ()) -> None:
+        """Take the programs from `tests.cluster.build` unless given. Raises ControlPlaneUnavailable.
+
+        `kinds`: files of CustomResourceDefinitions that are served before the controllers start. The garbage
+        collector looks for kinds at its start and then every 30 s: until it knows one, its dependents stay.
+        """
         self._commands = (programs or obtain()).commands
+        self._kinds = tuple(kinds)
         self._temporary = tempfile.TemporaryDirectory(prefix="gpubinder-cluster-")
         self.directory = Path(self._temporary.name)
         self._etcd_port, self._port, self._controllers_port, self._scheduler_port = free_ports(4)
@@ -138,6 +143,7 @@ class ControlPlane:
             self._await_ready(_ETCD)
             self._children[_APISERVER].spawn()
             self._await_ready(_APISERVER)
+            self.admin.install(self._kinds)
             self._children[_CONTROLLERS].spawn()
             self._children[_SCHEDULER].spawn()
             for user in users.USERS:

@@ -46,9 +46,10 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     # The first build takes minutes: its progress belongs onto the terminal, not into a captured buffer.
     with capture.global_and_fixture_disabled() if capture else nullcontext():
         programs = obtain()
-    with ControlPlane(programs) as running:
-        running.admin.install([*KUBEVIRT_KINDS, *OUR_KINDS])
+    with ControlPlane(programs, [*KUBEVIRT_KINDS, *OUR_KINDS]) as running:
+        request.config.stash[_RUNNING] = running
         yield running
+        del request.config.stash[_RUNNING]
 
 
 @pytest.fixture(scope="session")
