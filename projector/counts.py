@@ -59,12 +59,12 @@ def amounts(book: Book) -> dict[str, Amount]:
 
 def _amount(book: Book, view: ClassView, held: int) -> Amount:
     allocatable = free = most = 0
-    for left, name in book.usage.roomy(view.resource, -(2**62)):
-        node = book.state.node(name)
-        if node is None:
-            continue
-        allocatable += node.allocatable.get(view.resource, 0)
-        if left > 0 and _serves(node, view):
+    for node in book.state.objects["nodes"].values():
+        assert isinstance(node, NodeView)
+        offered = node.allocatable.get(view.resource, 0)
+        allocatable += offered
+        if offered and _serves(node, view):
+            left = max(book.free(node, view.resource), 0)
             free += left
             most = max(most, left)
     return Amount(allocatable, held, free, most)

@@ -110,6 +110,23 @@ async def test_a_name_that_is_taken_is_reported(scene: Scene) -> None:
     assert gates(await scene.get(POD, "virt-launcher-a")) == [GATE]
 
 
+async def test_a_claim_that_took_the_place_of_ours_is_left_alone(scene: Scene) -> None:
+    """N3: a status is for one uid; the claim that somebody made under the name of ours gets none."""
+    vmi = await scene.vmi()
+    name = scene.claims(vmi, [2])[0].name
+    async with scene.projector() as projector:
+        scene.decide(projector, scene.waiting(vmi, at=10))
+        await projector.idle()
+        await scene.kube.delete(GPU_CLAIM, scene.namespace, name)
+        await scene.create(GPU_CLAIM, {"metadata": {"name": name}, "spec": {"className": "l40s", "count": 2}})
+
+        scene.decide(projector, scene.waiting(vmi, Wait.PAUSED, at=11))
+        await projector.idle()
+
+    assert (await scene.get(GPU_CLAIM, name)).get("status", {}).get("stamp") is None
+    assert [(one.action, one.reason) for one in await scene.outcomes() if one.code] == [("claim", "NameTaken")]
+
+
 async def test_a_claim_deleted_under_its_set_comes_back(scene: Scene) -> None:
     """A projector that knew the claim finds it gone and creates it again, with the next decision's status."""
     vmi = await scene.vmi()

@@ -170,3 +170,18 @@ async def test_another_pod_of_that_name_is_not_touched(scene: Scene, terms: tupl
 
     assert await scene.get(POD, "virt-launcher-a") == other
     assert success(outcomes)
+
+
+@pytest.mark.parametrize("seen", [(), (MODEL,)], ids=["none", "others"])
+async def test_a_pod_that_is_going_settles_the_pin(scene: Scene, seen: tuple[NodeSelectorTerm, ...]) -> None:
+    """A launcher that somebody deleted is not pinned, and whatever else changed about it is no refusal."""
+    vmi, pod = await scene.vmi(), await scene.launcher(terms_json([ZONE]))
+    await scene.patch(POD, "virt-launcher-a", {"metadata": {"finalizers": ["example.org/slow"]}})
+    await scene.kube.delete(POD, scene.namespace, "virt-launcher-a", grace_seconds=0)
+
+    outcomes = await scene.project(scene.placed(vmi, pod, terms=seen))
+
+    after = await scene.get(POD, "virt-launcher-a")
+    await scene.patch(POD, "virt-launcher-a", {"metadata": {"finalizers": None}})
+    assert gates(after) == [GATE]
+    assert success(outcomes)
