@@ -6,7 +6,7 @@ from typing import Final
 from ingest.outlet import Outlet
 
 EVERY_S: Final = 5.0
-"""Bookmarks come about each minute per kind: this gathers those of all kinds into few messages."""
+"""How long an unasked mark waits for others: bookmarks come about each minute, those of all kinds close together."""
 
 GATHER_S: Final = 0.1
 """How long an asked mark waits for those of other kinds, which come at nearly the same time."""
@@ -41,15 +41,15 @@ class Marks:
         """Publish marks for ever."""
         while True:
             await self._noted.wait()
-            if self._asked.is_set():
+            try:
+                async with asyncio.timeout(self._every_s):
+                    await self._asked.wait()
+            except TimeoutError:
+                pass
+            else:
                 await asyncio.sleep(GATHER_S)
             self._asked.clear()
             self._noted.clear()
             untold, self._untold = self._untold, {}
             if untold:
                 await self._outlet.progress([(kind, *untold[kind]) for kind in sorted(untold)])
-            try:
-                async with asyncio.timeout(self._every_s):
-                    await self._asked.wait()
-            except TimeoutError:
-                continue

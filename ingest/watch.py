@@ -18,6 +18,7 @@ from ingest.changes import Shown
 from ingest.marks import Marks
 from ingest.metadata import read_identity
 from ingest.outlet import Outlet
+from ingest.patience import Patience
 from ingest.reading import Reading
 from ingest.sources import Source, Unreadable
 from schemas.events import CHANGES_PER_CHUNK_MAX
@@ -30,13 +31,14 @@ ASKED_S: Final = 3
 
 ASKED_ROUNDS_MAX: Final = 3
 UNSERVED_S: Final = 5.0
-QUICK_S: Final = 1.0
+ENDED_S: Final = 1.0
+STEADY_S: Final = 30.0
+"""A watch that held this long was a good one, however it ended."""
 
 _BOOKMARK: Final = "BOOKMARK"
 _DELETED: Final = "DELETED"
 _GONE: Final = 410
 _NOT_FOUND: Final = 404
-_WANTS_A_HAND: Final = frozenset({400, 401, 403, 405})
 
 log = structlog.get_logger()
 
@@ -73,9 +75,9 @@ class Watching:
         self._rewound = False
         self._reading: Reading | None = None
         self._wake = asyncio.Event()
-        self._requests = Backoff()
         self._sessions = Backoff()
-        self._complaint = ""
+        self._lists = Patience(self._kind, "list")
+        self._watches = Patience(self._kind, "watch")
         self.version = ""
         self.unreadable = 0
         self.dropped = 0
@@ -141,9 +143,9 @@ class Watching:
                     raise _NewSession("the kind is served now") from None
                 if error.code == _GONE:
                     raise _NewSession("the list's version was forgotten while it was read") from None
-                await self._failed("list", error)
+                await self._pause(self._lists.failed(error))
                 continue
-            self._succeeded()
+            self._lists.succeeded()
             return page
 
     async def _until_served(self) -> None:
@@ -158,12 +160,12 @@ class Watching:
                 await self._kube.list_page(self.source.resource, namespace=self.source.namespace, limit=1)
             except ApiError as error:
                 if error.code != _NOT_FOUND:
-                    await self._failed("list", error)
+                    await self._pause(self._lists.failed(error))
                 continue
             return
 
     async def _look_first(self) -> None:
-        """Before watching again: where does the API server stand?
+        """See where the API server stands before watching again.
 
         A watch from a version that a restored server has not reached would be silent for ever (T12).
         A list reads with quorum and makes the API server's own cache catch up, so that a bookmark
@@ -198,29 +200,30 @@ class Watching:
         finally:
             self._reading = None
             await reading.close()
-        if seen:
-            self._succeeded()
+        if seen or asyncio.get_running_loop().time() - began > STEADY_S:
+            self._watches.succeeded()
             self._sessions.succeeded()
         if reading.error is not None:
             await self._cut(reading.error)
         elif asks == self._asks:
-            await self._ended(quickly=not seen and asyncio.get_running_loop().time() - began < QUICK_S)
+            await self._ended(seen=seen)
 
     async def _cut(self, error: ApiError) -> None:
         if error.code == _GONE:
             raise _NewSession("the watch's version was forgotten")
         if error.code == _NOT_FOUND:
             raise _NewSession("the kind is not served")
-        await self._failed("watch", error)
+        await self._pause(self._watches.failed(error))
 
-    async def _ended(self, *, quickly: bool) -> None:
-        """The server ended the watch in good order."""
+    async def _ended(self, *, seen: bool) -> None:
+        """Go on after the server ended the watch in good order."""
         if self._rounds_left:
             self._rounds_left -= 1
             if not self._rounds_left:
                 raise _NewSession("no bookmark came that a new leader could go by")
-        if quickly:
-            await self._pause(self._requests.next())
+        elif not seen:
+            # A server that ends each watch at once must not be asked without pause.
+            await self._pause(ENDED_S)
 
     async def _take(self, batch: Sequence[WatchEvent]) -> None:
         """Publish what of a batch is news, then say how far this got."""
@@ -264,21 +267,6 @@ class Watching:
         self.dropped += len(news) - len(changes)
         if changes:
             await self._outlet.changes(self._kind, self._session, changes)
-
-    async def _failed(self, what: str, error: ApiError) -> None:
-        complaint = f"{what} {error.code} {error.reason}"
-        if complaint != self._complaint:
-            self._complaint = complaint
-            say = log.error if error.code in _WANTS_A_HAND else log.warning
-            remedy = "grant list and watch on this resource" if error.code in _WANTS_A_HAND else "trying again"
-            say("the API server refused", kind=self._kind, verb=what, why=str(error), remedy=remedy)
-        await self._pause(self._requests.next())
-
-    def _succeeded(self) -> None:
-        if self._complaint:
-            log.info("the API server answers again", kind=self._kind)
-        self._complaint = ""
-        self._requests.succeeded()
 
     async def _pause(self, seconds: float) -> None:
         """Wait so long, or until `ask`."""

@@ -17,6 +17,7 @@ from binder.kube import Kube
 from binder.memory_journal import MemoryJournal
 from binder.state import empty_state
 from deploy.world.apiserver import ApiServer
+from ingest.credit import IN_FLIGHT_MAX
 from ingest.service import Ingest
 from schemas.events import AnyEvent, decode_event
 from schemas.frames import Epoch, Frame, encode_record
@@ -72,6 +73,22 @@ class Leader:
         return [event for _, event in self.events if isinstance(event, kind)]
 
 
+async def settled(server: ApiServer, leader: Leader, ingest: Ingest) -> None:
+    """Wait until the fold shows the world; kinds that are not served stay as they were known (D12)."""
+
+    def agrees() -> bool:
+        folded, shown, sessions = leader.folded(), world(server, ingest), leader.book.state.sessions
+        served = [kind for kind in shown if _served(server, ingest, kind)]
+        return all(kind in sessions and sessions[kind].synced and folded[kind] == shown[kind] for kind in served)
+
+    await until(agrees, "the fold is the world")
+
+
+def _served(server: ApiServer, ingest: Ingest, kind: str) -> bool:
+    resource = ingest.watching[kind].source.resource
+    return (resource.group, resource.plural) in server.writes.served
+
+
 def world(server: ApiServer, ingest: Ingest) -> Tables:
     """Return what the API server holds as the tables should show it, versions left out."""
     shown: Tables = {}
@@ -97,13 +114,13 @@ async def until(holds: Callable[[], bool], what: str, seconds: float = 120.0) ->
 
 @asynccontextmanager
 async def following(
-    server: ApiServer, *, kube: Kube | None = None, journal: MemoryJournal | None = None, **options: Any
+    server: ApiServer, *, kube: Kube | None = None, journal: MemoryJournal | None = None, in_flight: int = IN_FLIGHT_MAX
 ) -> AsyncIterator[tuple[Ingest, Leader]]:
     """Run ingest and a leader, an epoch begun; end both afterwards. `kube`: how ingest sees the server."""
     journal = journal or MemoryJournal()
     leader = Leader(journal)
     await leader.begin()
-    ingest = Ingest(kube or server, journal, SETTINGS_NAMESPACE, **options)
+    ingest = Ingest(kube or server, journal, SETTINGS_NAMESPACE, in_flight=in_flight)
     tasks = [asyncio.create_task(leader.run()), asyncio.create_task(ingest.run())]
     try:
         yield ingest, leader

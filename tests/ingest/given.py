@@ -1,4 +1,4 @@
-"""Kubernetes objects for ingest's tests: the files beside this one, as `kubectl get -o yaml` prints them, and changes to them."""
+"""Objects for ingest's tests: the files beside this one, as `kubectl get -o yaml` prints them, and changes to them."""
 
 from copy import deepcopy
 from functools import cache
@@ -7,6 +7,10 @@ from typing import Any
 
 import msgspec
 import yaml
+
+from deploy.world.apiserver import ApiServer
+from deploy.world.history import Change
+from schemas.kinds import Resource
 
 Object = dict[str, Any]
 _FILES = Path(__file__).parent / "objects"
@@ -41,3 +45,13 @@ def raw(document: object) -> msgspec.Raw:
 def seen(name: str, **changes: object) -> msgspec.Raw:
     """Return the bytes of `given`."""
     return raw(given(name, **changes))
+
+
+def put(server: ApiServer, resource: Resource, file: str, name: str, **changes: object) -> Change:
+    """Store an object of a file under a name, past admission; the same name keeps its uid."""
+    made = given(file, metadata__name=name, **changes)
+    namespace = made["metadata"].get("namespace", "")
+    key = f"{namespace}/{name}" if namespace else name
+    known = server.store.get(resource, key)
+    made["metadata"]["uid"] = known.object["metadata"]["uid"] if known else server.store.new_uid()
+    return server.store.put(resource, key, made)

@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import dataclass
 
 import looptime
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +11,8 @@ from deploy.world.apiserver import ApiServer
 from ingest.service import Ingest
 from schemas import kinds
 from schemas.kinds import Resource
-from tests.ingest.following import Leader, following, until, world
-from tests.ingest.given import Object, given as given_object
+from tests.ingest.following import Leader, following, settled, until
+from tests.ingest.given import Object, put
 
 NAMES = ("a", "b", "c")
 NODE_VARIANTS: tuple[Object, ...] = (
@@ -45,12 +44,9 @@ class Put:
     variant: int
 
     async def do(self, server: ApiServer, leader: Leader, ingest: Ingest) -> None:
+        """Write it."""
         file, variants = WATCHED[self.resource]
-        made = given_object(file, metadata__name=self.name, **variants[self.variant % len(variants)])
-        key = f"tenant-a/{self.name}" if self.resource.namespaced else self.name
-        known = server.store.get(self.resource, key)
-        made["metadata"]["uid"] = known.object["metadata"]["uid"] if known else server.store.new_uid()
-        server.store.put(self.resource, key, made)
+        put(server, self.resource, file, self.name, **variants[self.variant % len(variants)])
 
 
 @dataclass(frozen=True)
@@ -61,6 +57,7 @@ class Delete:
     name: str
 
     async def do(self, server: ApiServer, leader: Leader, ingest: Ingest) -> None:
+        """Remove it."""
         key = f"tenant-a/{self.name}" if self.resource.namespaced else self.name
         if server.store.get(self.resource, key):
             server.store.remove(self.resource, key)
@@ -73,6 +70,7 @@ class Fault:
     name: str
 
     async def do(self, server: ApiServer, leader: Leader, ingest: Ingest) -> None:
+        """Let it happen."""
         match self.name:
             case "cut":
                 server.store.cut()
@@ -93,7 +91,7 @@ class Fault:
                 await leader.begin()
             case "wait":
                 await asyncio.sleep(7)
-            case "settle":
+            case _:
                 await settled(server, leader, ingest)
 
 
@@ -104,6 +102,7 @@ class Rewind:
     steps: tuple[Put | Delete, ...]
 
     async def do(self, server: ApiServer, leader: Leader, ingest: Ingest) -> None:
+        """Take the backup, go on, and come back from it."""
         backup = server.store.backup()
         for step in self.steps:
             await step.do(server, leader, ingest)
@@ -112,24 +111,10 @@ class Rewind:
         server.store.restore(backup)
         # A server that has gone past the known versions again before anybody looks can't be told from one that
         # never went back; etcd's own remedy is to restore with bumped revisions.
-        await until(lambda: all(int(w.version or 0) <= backup.version for w in ingest.watching.values()), "all have looked")
+        await until(
+            lambda: all(int(w.version or 0) <= backup.version for w in ingest.watching.values()), "all have looked"
+        )
         await settled(server, leader, ingest)
-
-
-async def settled(server: ApiServer, leader: Leader, ingest: Ingest) -> None:
-    """Wait until the fold shows the world; kinds that are not served stay as they were known (D12)."""
-
-    def agrees() -> bool:
-        folded, shown = leader.folded(), world(server, ingest)
-        served = [kind for kind in shown if leader.book.state.sessions.get(kind) and _served(server, ingest, kind)]
-        return len(leader.book.state.sessions) == len(shown) and all(folded[kind] == shown[kind] for kind in served)
-
-    await until(agrees, "the fold is the world")
-
-
-def _served(server: ApiServer, ingest: Ingest, kind: str) -> bool:
-    resource = ingest.watching[kind].source.resource
-    return (resource.group, resource.plural) in server.writes.served
 
 
 RESOURCES = st.sampled_from(sorted(WATCHED, key=lambda resource: resource.plural))

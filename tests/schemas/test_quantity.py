@@ -85,7 +85,7 @@ def test_amounts_come_in_the_units_of_views(resource: str, text: str, amount: in
         "1Ki3",
         "--1",
         "1,5",
-        "١",
+        "\u0661",
         "NaN",
         "1\n",
     ],

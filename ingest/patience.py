@@ -1,0 +1,44 @@
+"""What to do when the API server refuses or is away: wait longer each time, and say so once per change."""
+
+from typing import Final
+
+import structlog
+
+from binder.kube import ApiError
+from ingest.backoff import Backoff
+
+_WANTS_A_HAND: Final = frozenset({400, 401, 403, 405})
+_AWAY: Final = 0
+
+log = structlog.get_logger()
+
+
+class Patience:
+    """For one kind and one verb."""
+
+    def __init__(self, kind: str, verb: str) -> None:
+        self._kind = kind
+        self._verb = verb
+        self._backoff = Backoff()
+        self._complaint = ""
+
+    def failed(self, error: ApiError) -> float:
+        """Return how many seconds to wait; complain if this is news.
+
+        A connection that broke once is none: servers restart, and cut watches that are silent for long.
+        """
+        complaint = f"{error.code} {error.reason}"
+        if complaint != self._complaint and (error.code != _AWAY or self._backoff.failures):
+            self._complaint = complaint
+            wants_a_hand = error.code in _WANTS_A_HAND
+            say = log.error if wants_a_hand else log.warning
+            remedy = "grant list and watch on this resource" if wants_a_hand else "trying again"
+            say("the API server refused", kind=self._kind, verb=self._verb, why=str(error), remedy=remedy)
+        return self._backoff.next()
+
+    def succeeded(self) -> None:
+        """Begin anew; say so where it was complained."""
+        if self._complaint:
+            log.info("the API server answers again", kind=self._kind, verb=self._verb)
+        self._complaint = ""
+        self._backoff.succeeded()
