@@ -6,40 +6,33 @@ all of them anew, and `invariants.check` compares the two.
 
 import heapq
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 from binder.launchers import gated_launchers, may_be_served, newest
 from binder.members import Members
-from binder.order import DIRTY, ENDS, ON_NODES, Group, Line, Rank, rank_of, room_group, short_group
-from binder.state import Admitted, GpuSet, State, Touch
-from binder.usage import Share, Usage, units
+from binder.order import DIRTY, ENDS, Group, Line, Rank, rank_of, woken_by
+from binder.settings import settings_of
+from binder.state import NEEDED_KINDS, Admitted, GpuSet, Session, State, Touch, is_current
+from binder.usage import Share, Usage
 from schemas.objects import AnyView, ClaimView, ClassView, NodeView, PodView, PvcView, VmiView
-from schemas.reasons import Wait
 
 ADMITTED_KEPT_NS = 600 * 1_000_000_000
 """Logical time for which an answered launcher create is remembered while its VMI was never seen."""
 
-ON_NODES_REASONS = (
-    Wait.NO_SUCH_DEVICE,
-    Wait.NODE_NOT_READY,
-    Wait.TAINT_NOT_TOLERATED,
-    Wait.NODE_AFFINITY,
-    Wait.VOLUME_ELSEWHERE,
-    Wait.NO_ROOM,
-    Wait.NO_ROOM_OTHER,
-)
-"""Reasons that a change of nodes alone can end."""
-
-ROOM_REASONS = (Wait.NO_ROOM, Wait.NO_ROOM_OTHER)
-"""Reasons that room on a node can end: a node serves the set, and is full."""
+GROWN, SHRUNK = int(Touch.GROWN), int(Touch.SHRUNK)
 
 
 class Book:
-    """State plus indexes. `usage` counts amounts, `line` keeps the sets that a pass may have to look at."""
+    """State plus indexes. `usage` counts amounts, `line` keeps the sets that a pass may have to look at.
+
+    `behind`: kinds that are not synced, or showed no life in this epoch: while there are any, nothing is placed.
+    """
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.usage = Usage(state.objects["nodes"])
-        self.line = Line()
+        self._line = Line()
+        self._moved: dict[str, bool] = {}
         self.pods_by_vmi = Members()
         self.pods_by_stamp = Members()
         self.vmi_keys: dict[str, str] = {}
@@ -50,6 +43,8 @@ class Book:
         self.claim_sets: dict[str, str] = {}
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []
+        self.settings = settings_of(state)
+        self.behind = {kind: True for kind in NEEDED_KINDS if not is_current(state, kind)}
         self._rebuild()
 
     def _rebuild(self) -> None:
@@ -118,6 +113,14 @@ class Book:
         self._index_set(uid, before, gpu_set)
         self.line_up(uid)
 
+    def store_session(self, kind: str, session: Session) -> None:
+        """Put a kind's session into the state."""
+        self.state.sessions[kind] = session
+        if is_current(self.state, kind):
+            self.behind.pop(kind, None)
+        else:
+            self.behind[kind] = True
+
     def store_admitted(self, uid: str, admitted: Admitted | None) -> None:
         """Remember which launcher creates of a VMI were answered, or forget them (None)."""
         if admitted is None:
@@ -127,7 +130,7 @@ class Book:
             heapq.heappush(self.deadlines, (admitted.at_ns + ADMITTED_KEPT_NS, uid))
         self.line_up(uid)
 
-    def touch(self, name: str, how: Touch) -> None:
+    def touch(self, name: str, how: int) -> None:
         """Mark a node for the next pass, if it offers anything that is counted."""
         if self.usage.offers(self.state.node(name)):
             self.state.dirty_nodes[name] = self.state.dirty_nodes.get(name, 0) | how
@@ -143,46 +146,50 @@ class Book:
         if self.state.dirty_sets.pop(uid, None):
             self.line_up(uid)
 
-    def line_up(self, uid: str) -> None:
-        """Keep a set's place in the line: something about it changed."""
-        if uid not in self.state.dirty_sets and uid not in self.state.sets:
-            self.line.drop(uid)
-            return
-        vmi = self.vmi_of(uid)
-        pod = self.launcher_of(vmi) if vmi is not None else None
-        groups = self._groups(uid, vmi, pod)
-        self.line.put(uid, rank_of(self.state, uid, vmi.key if vmi else "", pod), groups)
+    @property
+    def line(self) -> Line:
+        """Return the line as it stands: whoever moved since it was last asked for gets its place first."""
+        if self._moved:
+            moved, self._moved = self._moved, {}
+            for uid in moved:
+                self._line_up(uid)
+        return self._line
 
-    def _groups(self, uid: str, vmi: VmiView | None, pod: PodView | None) -> tuple[Group, ...]:
-        gpu_set = self.state.sets.get(uid)
-        groups: list[Group] = []
-        if uid in self.state.dirty_sets:
-            groups.append(DIRTY)
-            if gpu_set is not None and (gpu_set.node or vmi is None):
-                groups.append(ENDS)
-        if gpu_set is None or gpu_set.node or vmi is None or pod is None or not may_be_served(vmi):
-            return tuple(groups)
-        if gpu_set.reason in ON_NODES_REASONS:
-            groups.append(ON_NODES)
-            resource, count = min(units(gpu_set).items())
-            if gpu_set.reason in ROOM_REASONS:
-                groups.append(room_group(resource, count))
-            if gpu_set.reason is Wait.NO_ROOM_OTHER:
-                groups.append(short_group(resource))
-        return tuple(groups)
+    def line_up(self, uid: str) -> None:
+        """Say that something about a set's place in the line changed."""
+        self._moved[uid] = True
+
+    def _line_up(self, uid: str) -> None:
+        if uid not in self.state.dirty_sets and uid not in self.state.sets:
+            self._line.drop(uid)
+            return
+        vmi, gpu_set, dirty = self.vmi_of(uid), self.state.sets.get(uid), uid in self.state.dirty_sets
+        key = vmi.key if vmi is not None else ""
+        if vmi is None or (gpu_set is not None and gpu_set.node):
+            # Nothing to be gated for: at most its booking ends.
+            ends = (DIRTY,) if gpu_set is None else (DIRTY, ENDS)
+            self._line.put(uid, rank_of(self.state, uid, key, None), ends if dirty else ())
+            return
+        pod = self.launcher_of(vmi)
+        groups: tuple[Group, ...] = (DIRTY,) if dirty else ()
+        if gpu_set is not None and pod is not None and may_be_served(vmi):
+            groups += woken_by(gpu_set)
+        self._line.put(uid, rank_of(self.state, uid, key, pod), groups)
 
     def _index_object(self, kind: str, key: str, before: AnyView | None, view: AnyView | None) -> None:
         match kind:
             case "nodes":
                 self.usage.rank(key)
             case "pods":
-                self._index_pod(key, _pod(before), _pod(view))
+                self._index_pod(key, cast("PodView | None", before), cast("PodView | None", view))
             case "virtualmachineinstances":
-                self._index_vmi(key, _vmi(before), _vmi(view))
+                self._index_vmi(key, cast("VmiView | None", before), cast("VmiView | None", view))
             case "persistentvolumeclaims":
-                self._index_pvc(key, _pvc(before), _pvc(view))
+                self._index_pvc(key, cast("PvcView | None", before), cast("PvcView | None", view))
             case "gpuclasses":
                 self._index_class(before, view)
+            case "configmaps":
+                self.settings = settings_of(self.state)
             case "gpuclaims":
                 for claim, put in ((before, self.owner_claims.drop), (view, self.owner_claims.add)):
                     if isinstance(claim, ClaimView) and claim.owner_uid:
@@ -196,14 +203,17 @@ class Book:
         for index, under in _pod_keys(self, view):
             index.add(under, key)
         self._count_pod(key, view)
-        for pod in (before, view):
-            if pod is not None and pod.owner_uid:
-                self._line_up_owners(pod)
+        if before is not None and before.owner_uid and (view is None or before.owner_uid != view.owner_uid):
+            self._line_up_owners(before)
+        if view is not None and view.owner_uid:
+            self._line_up_owners(view)
 
     def _line_up_owners(self, pod: PodView) -> None:
-        for key in (pod.key, *self.pods_by_stamp.of(f"{pod.namespace}/{pod.admission}")):
+        self.line_up(pod.owner_uid)
+        for key in self.pods_by_stamp.of(f"{pod.namespace}/{pod.admission}"):
             other = self.state.pod(key)
-            self.line_up(other.owner_uid if other is not None else pod.owner_uid)
+            if other is not None and other.owner_uid != pod.owner_uid:
+                self.line_up(other.owner_uid)
 
     def _count_pod(self, key: str, pod: PodView | None) -> None:
         """Count a pod that runs on a node, unless the booking of its VMI counts it already."""
@@ -267,9 +277,9 @@ class Book:
     def _take(self, table: str, key: str, share: Share | None) -> None:
         before, changed = self.usage.take(table, key, share)
         if changed and before is not None:
-            self.touch(before[0], Touch.GROWN)
+            self.touch(before[0], GROWN)
         if changed and share is not None:
-            self.touch(share[0], Touch.SHRUNK)
+            self.touch(share[0], SHRUNK)
 
 
 def _booking(gpu_set: GpuSet | None) -> tuple[str, str, str]:
@@ -284,15 +294,3 @@ def _pod_keys(book: Book, pod: PodView | None) -> Iterator[tuple[Members, str]]:
         yield book.pods_by_vmi, pod.owner_uid
         for name in pod.pvcs:
             yield book.pvc_pods, f"{pod.namespace}/{name}"
-
-
-def _pod(view: AnyView | None) -> PodView | None:
-    return view if isinstance(view, PodView) else None
-
-
-def _vmi(view: AnyView | None) -> VmiView | None:
-    return view if isinstance(view, VmiView) else None
-
-
-def _pvc(view: AnyView | None) -> PvcView | None:
-    return view if isinstance(view, PvcView) else None

@@ -9,25 +9,25 @@ from collections.abc import Iterator
 
 from binder.book import Book
 from binder.decide_set import ending, opening, placing, telling
-from binder.evolve import Spent, may_place
+from binder.evolve import Spent
+from binder.launchers import may_be_served
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
-from binder.settings import Settings, settings_of
 from binder.touched import Touched
 from schemas import decisions as d
 from schemas import events as e
-from schemas.objects import ClaimView
+from schemas.objects import ClaimView, VmiView
 
 
 def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
     """Yield the decisions of one input; the caller folds each before it asks on."""
     # 1. Somebody waits for an answer.
     if isinstance(event, e.VmiRequest):
-        yield answer_vmi(event, settings_of(book.state).policy)
+        yield answer_vmi(event, book.settings.policy)
     elif isinstance(event, e.PodRequest):
         yield answer_pod(event)
     # 2. Nothing is placed or given up on a picture that may be old.
-    if not may_place(book.state):
+    if book.behind:
         return
     spent = Spent()
     for decision in _pass(book, spent):
@@ -36,7 +36,7 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
 
 
 def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
-    for claim in _undecided_claims(book):
+    for claim in _undecided_claims(book) if book.state.dirty_claims else ():
         if spent.is_all():
             return
         yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
@@ -46,20 +46,25 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
             return
         yield from ending(book, uid)
     # 4. Then the gated pods, in their order; who gets no place hears why when all are served.
-    settings, touched, unplaced = settings_of(book.state), Touched(book), list[str]()
+    touched, unplaced = Touched(book), list[VmiView]()
     rank = FIRST
     while (head := _next(book, touched, rank)) is not None:
         rank, uid = head, head[-1]
         if spent.is_all() and not spent.is_about(uid):
             break
-        yield from opening(book, uid)
-        placed = placing(book, settings, uid, touched.among(uid))
+        vmi = book.vmi_of(uid)
+        if vmi is None or not may_be_served(vmi):
+            continue
+        opened = opening(book, vmi)
+        if opened is not None:
+            yield opened
+        placed = placing(book, vmi, touched.among(uid))
         if placed is not None:
             yield placed
             touched.look_again()
         else:
-            unplaced.append(uid)
-    yield from _reasons(book, settings, touched, spent, unplaced)
+            unplaced.append(vmi)
+    yield from _reasons(book, touched, spent, unplaced)
 
 
 def _next(book: Book, touched: Touched, rank: Rank) -> Rank | None:
@@ -68,15 +73,18 @@ def _next(book: Book, touched: Touched, rank: Rank) -> Rank | None:
     return min(heads, default=None)
 
 
-def _reasons(
-    book: Book, settings: Settings, touched: Touched, spent: Spent, unplaced: list[str]
-) -> Iterator[d.Decision]:
+def _reasons(book: Book, touched: Touched, spent: Spent, unplaced: list[VmiView]) -> Iterator[d.Decision]:
     """Tell why, once per change of reason, as things stand now that everyone was served (C59)."""
-    short = [uid for resource in touched.shrunk() for uid in book.line.members(short_group(resource))]
-    for uid in dict.fromkeys([*unplaced, *short]):
+    served = {vmi.uid: vmi for vmi in unplaced}
+    for resource in touched.shrunk():
+        for uid in book.line.members(short_group(resource)):
+            vmi = book.vmi_of(uid)
+            if vmi is not None:
+                served[uid] = vmi
+    for uid, vmi in served.items():
         if spent.is_all() and not spent.is_about(uid):
             continue
-        told = telling(book, settings, uid, touched.among(uid))
+        told = telling(book, vmi, touched.among(uid))
         if told is not None:
             yield told
 

@@ -4,10 +4,9 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from binder.book import Book
-from binder.launchers import class_entries, gated_launchers, may_be_served, volume_terms
+from binder.launchers import class_entries, gated_launchers, volume_terms
 from binder.placement import Need, fit, nearest
 from binder.rules.serving import selector_accepts, terms_accept
-from binder.settings import Settings
 from binder.state import GpuSet
 from binder.usage import units
 from schemas import decisions as d
@@ -86,21 +85,16 @@ def _still_fits(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:
     return selector_accepts(pod.node_selector, node) and terms_accept(pod.terms, node)
 
 
-def opening(book: Book, uid: str) -> Iterator[d.Decision]:
-    """Open the set of a gated launcher, and say the claims again that were deleted under a living set.
+def opening(book: Book, vmi: VmiView) -> d.SetOpened | None:
+    """Open the set of a gated launcher, or say the claims again that were deleted under a living set.
 
     One template claim per class entry, counted by the class's resource name of now (T24).
     """
-    vmi, gpu_set = book.vmi_of(uid), book.state.sets.get(uid)
-    if vmi is None or not may_be_served(vmi):
-        return
+    gpu_set = book.state.sets.get(vmi.uid)
     if gpu_set is not None and gpu_set.claims:
-        if gpu_set.missing:
-            yield d.SetOpened(gpu_set.vmi, gpu_set.claims)
-    elif book.launcher_of(vmi) is not None:
-        claims = _claims(book, vmi)
-        if claims:
-            yield d.SetOpened(d.VmiId(vmi.namespace, vmi.name, vmi.uid), claims)
+        return d.SetOpened(gpu_set.vmi, gpu_set.claims) if gpu_set.missing else None
+    claims = _claims(book, vmi) if book.launcher_of(vmi) is not None else ()
+    return d.SetOpened(d.VmiId(vmi.namespace, vmi.name, vmi.uid), claims) if claims else None
 
 
 def _claims(book: Book, vmi: VmiView) -> tuple[d.TemplateClaim, ...]:
@@ -121,20 +115,20 @@ def claim_name(vmi: str, uid: str, index: int) -> str:
     return vmi[: CLAIM_NAME_MAX - len(tail)].rstrip("-.") + tail
 
 
-def placing(book: Book, settings: Settings, uid: str, among: Iterable[str] | None) -> d.SetPlaced | None:
+def placing(book: Book, vmi: VmiView, among: Iterable[str] | None) -> d.SetPlaced | None:
     """Place the whole set, or pin again what is booked; None where neither can be.
 
     `among`: the only nodes that can have become fit since the set was last told its reason, None for all.
     """
-    vmi, gpu_set = book.vmi_of(uid), book.state.sets.get(uid)
-    if vmi is None or gpu_set is None or not gpu_set.claims or not may_be_served(vmi):
+    gpu_set = book.state.sets.get(vmi.uid)
+    if gpu_set is None or not gpu_set.claims or (gpu_set.pinned and not gpu_set.temporary):
         return None
     pod = book.launcher_of(vmi)
     if pod is None:
         return None
     if gpu_set.node:
         return _pin_again(gpu_set, pod)
-    need = _standing(book, settings, vmi, gpu_set, pod)
+    need = _standing(book, vmi, gpu_set, pod)
     node = fit(book, need, among) if isinstance(need, Need) else ""
     return d.SetPlaced(gpu_set.vmi, node, pod.name, pod.uid, pod.terms or ()) if node else None
 
@@ -149,19 +143,19 @@ def _pin_again(gpu_set: GpuSet, pod: PodView) -> d.SetPlaced | None:
     return d.SetPlaced(gpu_set.vmi, gpu_set.node, pod.name, pod.uid, pod.terms or ())
 
 
-def telling(book: Book, settings: Settings, uid: str, among: Iterable[str] | None) -> d.SetWaits | None:
+def telling(book: Book, vmi: VmiView, among: Iterable[str] | None) -> d.SetWaits | None:
     """Say why a VMI's gated launcher waits, if it was told otherwise or nothing yet (C59)."""
-    vmi, gpu_set = book.vmi_of(uid), book.state.sets.get(uid)
-    if vmi is None or not may_be_served(vmi) or (gpu_set is not None and gpu_set.node):
+    gpu_set = book.state.sets.get(vmi.uid)
+    if gpu_set is not None and gpu_set.node:
         return None
     pod = book.launcher_of(vmi)
     if pod is None:
-        stranger = class_entries(vmi) and gated_launchers(book.state, vmi, book.pods_by_vmi.of(uid))
+        stranger = gated_launchers(book.state, vmi, book.pods_by_vmi.of(vmi.uid)) and class_entries(vmi)
         return _waits(vmi, gpu_set, Wait.NO_LAUNCHER, MESSAGES[Wait.NO_LAUNCHER]) if stranger else None
     if gpu_set is None or not gpu_set.claims:
         missing = bool(class_entries(vmi))
         return _waits(vmi, gpu_set, Wait.CLASS_NOT_FOUND, MESSAGES[Wait.CLASS_NOT_FOUND]) if missing else None
-    need = _standing(book, settings, vmi, gpu_set, pod)
+    need = _standing(book, vmi, gpu_set, pod)
     if need is Wait.WRITE_REFUSED:
         return _waits(vmi, gpu_set, need, f"a write was refused ({gpu_set.refused}); it is tried again")
     if isinstance(need, Wait):
@@ -170,11 +164,11 @@ def telling(book: Book, settings: Settings, uid: str, among: Iterable[str] | Non
     return _waits(vmi, gpu_set, reason, f"{MESSAGES[reason]} ({_asked(gpu_set)})")
 
 
-def _standing(book: Book, settings: Settings, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait:
+def _standing(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait:
     """Return what the set asks of a node, or the reason not even to ask."""
     if gpu_set.retry_ns > book.state.now_ns:
         return Wait.WRITE_REFUSED
-    if settings.paused or not settings.enabled:
+    if book.settings.paused or not book.settings.enabled:
         return Wait.PAUSED
     if pod.gates != (GATE,):
         return Wait.FOREIGN_GATE

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from binder import evolve_objects, evolve_sets
 from binder.book import Book
-from binder.state import NEEDED_KINDS, State
+from binder.state import NEEDED_KINDS, State, is_current
 from schemas import decisions as d
 from schemas import events as e
 from schemas.frames import Epoch
@@ -71,10 +71,10 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
         case e.SessionSynced():
             evolve_objects.sync(book, sequence, event)
         case e.NotServed():
-            _update_session(state, event.kind, event.session, served=False, synced=False)
+            _freeze(book, event.kind, event.session)
         case e.Progress():
             for kind, session, rv in event.marks:
-                _progress(state, sequence, kind, session, rv)
+                _progress(book, sequence, kind, session, rv)
         case e.VmiRequest() | e.PodRequest():
             # Evidence is ordinary observation; what is older than the fold's own changes nothing (T15).
             for view in event.classes:
@@ -110,6 +110,7 @@ def evolve_epoch(book: Book, sequence: int, epoch: Epoch) -> None:
     book.state.generation = epoch.generation
     book.state.epoch = sequence
     book.state.epoch_events = epoch.events_last
+    book.behind = {kind: True for kind in NEEDED_KINDS if not is_current(book.state, kind)}
 
 
 def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
@@ -119,7 +120,7 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
     had its last word on.
     """
     state = book.state
-    if not may_place(state):
+    if book.behind:
         return
     if not bound_reached(decided):
         for uid in list(state.dirty_sets):
@@ -136,6 +137,8 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
 
 def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
     """Say whether an input decided as much as one input may (T5)."""
+    if not decided:
+        return False
     spent = Spent()
     for decision in decided:
         spent.add(decision)
@@ -149,30 +152,29 @@ def is_dirty(state: State) -> bool:
 
 def may_place(state: State) -> bool:
     """Say whether every needed kind is synced and has shown life since the newest epoch began (T11)."""
-    for kind in NEEDED_KINDS:
-        session = state.sessions.get(kind)
-        if session is None or not session.synced or session.progress <= state.epoch_events:
-            return False
-    return True
+    return all(is_current(state, kind) for kind in NEEDED_KINDS)
 
 
 def _advance(state: State, stamp_ns: int) -> None:
     if state.stamp_ns:
         step = stamp_ns - state.stamp_ns
-        grown = min(max(step, 0), STEP_NS_MAX)
-        state.now_ns += grown
-        state.gap_ns += max(step - grown, 0) if step > 0 else 0
+        if step > STEP_NS_MAX:
+            state.now_ns += STEP_NS_MAX
+            state.gap_ns += step - STEP_NS_MAX
+        elif step > 0:
+            state.now_ns += step
     state.stamp_ns = stamp_ns
 
 
-def _update_session(state: State, kind: str, number: int, **changes: object) -> None:
-    session = state.sessions.get(kind)
+def _freeze(book: Book, kind: str, number: int) -> None:
+    """A kind that is not served stays as it was known (D12)."""
+    session = book.state.sessions.get(kind)
     if session is not None and session.number == number:
-        state.sessions[kind] = replace(session, **changes)
+        book.store_session(kind, replace(session, served=False, synced=False))
 
 
-def _progress(state: State, sequence: int, kind: str, number: int, rv: str) -> None:
-    session = state.sessions.get(kind)
+def _progress(book: Book, sequence: int, kind: str, number: int, rv: str) -> None:
+    session = book.state.sessions.get(kind)
     if session is not None and session.number == number:
         newest = rv if rv_after(rv, session.rv) else session.rv
-        state.sessions[kind] = replace(session, progress=sequence, rv=newest)
+        book.store_session(kind, replace(session, progress=sequence, rv=newest))

@@ -33,7 +33,7 @@ def open_session(book: Book, sequence: int, event: SessionOpened) -> None:
     before = state.sessions.get(event.kind)
     rv = before.rv if before is not None and not event.rewound else ""
     progress = before.progress if before is not None else 0
-    state.sessions[event.kind] = Session(sequence, rewound=event.rewound, rv=rv, progress=progress)
+    book.store_session(event.kind, Session(sequence, rewound=event.rewound, rv=rv, progress=progress))
     state.listing[event.kind] = {}
 
 
@@ -46,7 +46,7 @@ def change(book: Book, sequence: int, event: Changes) -> None:
     newest = session.rv
     for view in event.changes if listing is None else ():
         newest = view.rv if rv_after(view.rv, newest) else newest
-    book.state.sessions[event.kind] = replace(session, progress=sequence, rv=newest)
+    book.store_session(event.kind, replace(session, progress=sequence, rv=newest))
     for view in event.changes:
         if isinstance(view, Gone):
             _gone(book, event.kind, view)
@@ -69,7 +69,7 @@ def sync(book: Book, sequence: int, event: SessionSynced) -> None:
         if session.rewound or not rv_after(view.rv, event.rv):
             remove(book, event.kind, key)
     del state.listing[event.kind]
-    state.sessions[event.kind] = replace(session, synced=True, rv=event.rv, progress=sequence)
+    book.store_session(event.kind, replace(session, synced=True, rv=event.rv, progress=sequence))
 
 
 def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> None:

@@ -43,6 +43,8 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "vmi_keys", book.vmi_keys
     yield "claim_sets", book.claim_sets
     yield "class_resources", book.class_resources
+    yield "settings", book.settings
+    yield "behind", book.behind
     yield "deadlines", sorted({due for due in book.deadlines if due[0] > state.now_ns and _is_set(state, due)})
 
 

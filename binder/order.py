@@ -2,8 +2,10 @@
 
 from bisect import bisect_left, bisect_right, insort
 
-from binder.state import State
+from binder.state import GpuSet, State
+from binder.usage import units
 from schemas.objects import PodView
+from schemas.reasons import Wait
 
 Rank = tuple[int, int, str, str, str]
 """A set's place in the queue: priority class, the VM's first wait, namespace, name, uid; least is first."""
@@ -18,6 +20,21 @@ NEVER_WAITED = 1 << 62
 DIRTY: Group = ("dirty", "", 0)
 ENDS: Group = ("ends", "", 0)
 ON_NODES: Group = ("nodes", "", 0)
+
+
+ON_NODES_REASONS = (
+    Wait.NO_SUCH_DEVICE,
+    Wait.NODE_NOT_READY,
+    Wait.TAINT_NOT_TOLERATED,
+    Wait.NODE_AFFINITY,
+    Wait.VOLUME_ELSEWHERE,
+    Wait.NO_ROOM,
+    Wait.NO_ROOM_OTHER,
+)
+"""Reasons that a change of nodes alone can end."""
+
+ROOM_REASONS = (Wait.NO_ROOM, Wait.NO_ROOM_OTHER)
+"""Reasons that room on a node can end: a node serves the set, and is full."""
 
 
 def room_group(resource: str, count: int) -> Group:
@@ -35,6 +52,17 @@ def rank_of(state: State, uid: str, key: str, pod: PodView | None) -> Rank:
     namespace, _, name = key.partition("/")
     first = state.first_wait.get(key, NEVER_WAITED)
     return (-(pod.priority if pod is not None else 0), first, namespace, name, uid)
+
+
+def woken_by(gpu_set: GpuSet) -> tuple[Group, ...]:
+    """Name the groups of a set that waits for nodes."""
+    if gpu_set.reason not in ON_NODES_REASONS:
+        return ()
+    resource, count = min(units(gpu_set).items())
+    if gpu_set.reason not in ROOM_REASONS:
+        return (ON_NODES,)
+    room = room_group(resource, count)
+    return (ON_NODES, room, short_group(resource)) if gpu_set.reason is Wait.NO_ROOM_OTHER else (ON_NODES, room)
 
 
 class Line:

@@ -114,14 +114,15 @@ def _by_fullness(book: Book, need: Need, names: Iterable[str]) -> list[NodeView]
 
 def _fullest_first(book: Book, need: Need) -> Iterable[NodeView]:
     """Return the nodes with GPU room: the list of the scarcest resource, by free units over all."""
-    lists = [book.usage.roomy(resource, count) for resource, count in need.units.items()]
-    names = [name for _, name in min(lists, key=len, default=[])]
+    usage, asked = book.usage, need.units
+    scarcest = min(asked, key=lambda name: (usage.roomy_count(name, asked[name]), name))
+    names = usage.roomy(scarcest, asked[scarcest])
     # One resource: its list is in that order already.
-    return _nodes(book, names) if len(lists) == 1 else _by_fullness(book, need, names)
+    return _nodes(book, names) if len(asked) == 1 else _by_fullness(book, need, names)
 
 
 def _offering(book: Book, need: Need) -> Iterator[NodeView]:
     """Return the nodes that offer the resource that fewest nodes offer."""
     ranked = book.usage.ranked
-    resource = min(need.units, key=lambda name: (len(ranked.get(name, ())), name), default="")
-    return _nodes(book, [name for _, name in ranked.get(resource, ())])
+    resource = min(need.units, key=lambda name: (len(ranked.get(name, ())), name))
+    return _nodes(book, (name for _, name in ranked.get(resource, ())))

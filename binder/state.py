@@ -54,7 +54,7 @@ class Touch(IntFlag):
     STATIC = 4
 
 
-class Session(msgspec.Struct, frozen=True, omit_defaults=True):
+class Session(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One kind's ingest session (T11). `progress`: EVENTS sequence of its newest sign of life; `rv` its version."""
 
     number: int
@@ -65,14 +65,14 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True):
     progress: int = 0
 
 
-class Admitted(msgspec.Struct, frozen=True, omit_defaults=True):
+class Admitted(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Launcher creates answered for one VMI: the request uids stamped on its pods, newest last (T25)."""
 
     requests: tuple[str, ...]
     at_ns: int
 
 
-class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True):
+class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """All claims one VMI names, and what was decided of them.
 
     `stamp`: the newest decision; `confirmed`: the newest one whose writes are known to have landed.
@@ -182,6 +182,12 @@ class State(msgspec.Struct, omit_defaults=True):
         for _, view in sorted(self.objects["configmaps"].items()):
             return view  # type: ignore[return-value]  # its own kind
         return None
+
+
+def is_current(state: State, kind: str) -> bool:
+    """Say whether a kind is synced and has shown life since the newest epoch began (T11)."""
+    session = state.sessions.get(kind)
+    return session is not None and session.synced and session.progress > state.epoch_events
 
 
 def empty_state() -> State:

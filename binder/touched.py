@@ -13,6 +13,9 @@ from schemas.objects import NodeView
 NODES_ONE_BY_ONE_MAX = 64
 """Where more nodes changed, they are not asked one by one: looking at all is no dearer."""
 
+GROWN, SHRUNK, STATIC = int(Touch.GROWN), int(Touch.SHRUNK), int(Touch.STATIC)
+CHANGED_SETS: tuple[Group, ...] = (DIRTY,)
+
 
 class Touched:
     """What the dirty nodes of the state mean for the line; it grows while a pass decides."""
@@ -35,8 +38,10 @@ class Touched:
     def groups(self) -> tuple[Group, ...]:
         """Return the groups of the line that a pass has to serve."""
         if self._groups is None:
-            nodes = self._book.state.dirty_nodes.values()
-            if any(Touch.STATIC in Touch(how) for how in nodes):
+            line, nodes = self._book.line, self._book.state.dirty_nodes.values()
+            if ON_NODES not in line.groups or not nodes:
+                self._groups = CHANGED_SETS
+            elif any(how & STATIC for how in nodes):
                 self._groups = (DIRTY, ON_NODES)
             else:
                 self._groups = (DIRTY, *self._roomy())
@@ -44,22 +49,23 @@ class Touched:
 
     def shrunk(self) -> list[str]:
         """Return the resources offered by nodes that have less of something now."""
-        nodes = self._nodes(Touch.SHRUNK)
-        waiting = {group[1]: True for group in self._book.line.groups if group == short_group(group[1])}
-        return [name for name in sorted(waiting) if any(node.allocatable.get(name) for node in nodes)]
+        groups = self._book.line.groups
+        waiting = sorted({group[1]: True for group in groups if group == short_group(group[1])})
+        if not waiting:
+            return waiting
+        nodes = self._nodes(SHRUNK)
+        return [name for name in waiting if any(node.allocatable.get(name) for node in nodes)]
 
     def _roomy(self) -> list[Group]:
         """Name the groups that wait for no more units than a grown node has free."""
         rooms = [group for group in self._book.line.groups if group[0] == "room"]
-        if not rooms:
-            return []
-        nodes = self._nodes(Touch.GROWN)
+        nodes = self._nodes(GROWN) if rooms else []
         if len(nodes) > NODES_ONE_BY_ONE_MAX:
             return rooms
         free = {name: most_free(self._book.usage, nodes, name) for name in {group[1]: True for group in rooms}}
         return [group for group in rooms if group[2] <= free[group[1]]]
 
-    def _nodes(self, how: Touch) -> list[NodeView]:
+    def _nodes(self, how: int) -> list[NodeView]:
         state = self._book.state
-        names = [name for name, touch in state.dirty_nodes.items() if how in Touch(touch)]
+        names = [name for name, touch in state.dirty_nodes.items() if how & touch]
         return [node for name in names if (node := state.node(name)) is not None]

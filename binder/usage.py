@@ -4,7 +4,7 @@ Derived from nodes, pods and bookings; amounts in the units of `schemas.objects`
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from binder.state import GpuSet
 from schemas.objects import AnyView, NodeView
@@ -37,10 +37,15 @@ class Usage:
         used = self.used.get(node.name)
         return node.allocatable.get(resource, 0) - (used.get(resource, 0) if used else 0)
 
-    def roomy(self, resource: str, count: int) -> list[tuple[int, str]]:
-        """Return (free, node) of the nodes with at least `count` units free, fullest first, then by name."""
+    def roomy(self, resource: str, count: int) -> Iterator[str]:
+        """Return the nodes with at least `count` units free, fullest first, then by name."""
         ranked = self.ranked.get(resource, [])
-        return ranked[bisect_left(ranked, (count, "")) :]
+        return (ranked[place][1] for place in range(bisect_left(ranked, (count, "")), len(ranked)))
+
+    def roomy_count(self, resource: str, count: int) -> int:
+        """Return how many nodes have at least `count` units free."""
+        ranked = self.ranked.get(resource, [])
+        return len(ranked) - bisect_left(ranked, (count, ""))
 
     def refer(self, resource: str, sign: int) -> None:
         """Begin (+1) or end (-1) one reason to count a resource."""

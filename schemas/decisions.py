@@ -14,7 +14,7 @@ class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
     """Anything the binder can say."""
 
 
-class VmiId(msgspec.Struct, frozen=True, order=True):
+class VmiId(msgspec.Struct, frozen=True, order=True, gc=False):
     """A VMI by namespace, name and uid: the same name comes back with another uid."""
 
     namespace: str
@@ -22,7 +22,7 @@ class VmiId(msgspec.Struct, frozen=True, order=True):
     uid: str
 
 
-class TemplateClaim(msgspec.Struct, frozen=True, omit_defaults=True):
+class TemplateClaim(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One class entry of a VMI as a claim: `count` units of `class_name`, counted by `resource` (T24)."""
 
     name: str

@@ -2,13 +2,14 @@
 
 Ingest fills them from watch bytes and drops a change that they do not show. Amounts are integers:
 cpu in thousandths, memory and storage in bytes, everything else in units. Times are whole seconds
-since 1970 as the API server prints them; only their order is used.
+since 1970 as the API server prints them; only their order is used. None can be part of a cycle, and there
+are many, so the garbage collector leaves them alone (`gc=False`).
 """
 
 import msgspec
 
 
-class Requirement(msgspec.Struct, frozen=True, omit_defaults=True):
+class Requirement(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One requirement of a node selector term, in Kubernetes' own field names."""
 
     key: str
@@ -16,14 +17,14 @@ class Requirement(msgspec.Struct, frozen=True, omit_defaults=True):
     values: tuple[str, ...] = ()
 
 
-class NodeSelectorTerm(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class NodeSelectorTerm(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """One term: its requirements are ANDed, the terms of a list are ORed, an empty term matches nothing."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
 
-class Toleration(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class Toleration(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A toleration as on pods: empty operator means Equal, empty effect all effects (C19)."""
 
     key: str = ""
@@ -33,7 +34,7 @@ class Toleration(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     toleration_seconds: int | None = None
 
 
-class Taint(msgspec.Struct, frozen=True, omit_defaults=True):
+class Taint(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A node's taint."""
 
     key: str
@@ -41,7 +42,7 @@ class Taint(msgspec.Struct, frozen=True, omit_defaults=True):
     effect: str = ""
 
 
-class View(msgspec.Struct, frozen=True, omit_defaults=True):
+class View(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What every view has: who it is and which version of it this is."""
 
     name: str
@@ -124,7 +125,7 @@ class ClassView(View, frozen=True, tag="class"):
     created: int = 0
 
 
-class Stamp(msgspec.Struct, frozen=True, order=True, omit_defaults=True):
+class Stamp(msgspec.Struct, frozen=True, order=True, omit_defaults=True, gc=False):
     """Which decision an object of ours shows (T22): generation, EVENTS sequence of its cause, place in the entry."""
 
     generation: int = 0

@@ -1,0 +1,198 @@
+"""The heart alone: events folded and decided a second, in a small and in a large cluster.
+
+`python -m tests.bench.heart` prints a table. A cluster is filled with placed sets; then VMs stop and others
+start, each change a message of its own, as a watch in a quiet hour sends them. Beside it: how long the same
+messages take to be read from a JetStream and decoded, and how much memory the state holds.
+"""
+
+import asyncio
+import gc
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from binder.jetstream import Access, connect
+from binder.stream_journal import JetStreamJournal
+from binder.stream_setup import create_streams
+from deploy.local import LocalNats
+from schemas.events import Continue, Outcome, Outcomes, decode_event
+from schemas.names import GATE
+from schemas.objects import AnyView, ClaimView, ClassView, NodeView, PodView, VmiView
+from schemas.streams import EVENTS, EVENTS_WATCH
+from tests.binder.scene import Scene, launcher
+
+SMALL, LARGE = (50, 100), (5_000, 50_000)
+UNITS = 16
+VMS = 1_000
+NAMESPACE = "tenant-a"
+ANNOTATION = '[{"className":"l40s","count":1}]'
+RESOURCE = "nvidia.com/AD102GL_L40S"
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One measured value, beside the reference it is compared with (0 where there is none)."""
+
+    name: str
+    value: float
+    unit: str
+    reference: float = 0
+    ratio: float = 0
+
+
+class Cluster:
+    """A cluster full of placed sets, with `waiting` more that found no room."""
+
+    def __init__(self, nodes: int, sets: int, *, waiting: int = 0) -> None:
+        self.scene = Scene(synced=False, lawful=False)
+        self.names = iter(range(10_000_000))
+        scene = self.scene
+        scene.newer(ClassView("l40s", "", "", resource=RESOURCE))
+        offered = {RESOURCE: UNITS, "cpu": 256_000, "memory": 1 << 40}
+        held = sets // nodes if waiting else UNITS
+        for number in range(nodes):
+            labels = {"kubernetes.io/hostname": f"node-{number}", "zone": f"z{number % 3}"}
+            units = {**offered, RESOURCE: held}
+            scene.newer(NodeView(f"node-{number}", "", "", labels=labels, ready=True, allocatable=units))
+        vmis = [self.vmi() for _ in range(sets + waiting)]
+        pods = []
+        for vmi in vmis:
+            scene.admit(vmi, f"r-{vmi.name}")
+            pods.append(scene.newer(self.pod(vmi)))
+            scene.newer(replace(vmi, active_pods={pods[-1].uid: ""}))
+        for kind in scene.objects:
+            scene.relist(kind)
+        scene.settled()
+        self.running = [vmi.name for vmi in vmis]
+        for name in self.running:
+            self.bind(name)
+        for start in range(0, len(pods), 200):
+            scene.watch("pods", [self._seen("pods", f"{name}-pod") for name in self.running[start : start + 200]])
+        scene.settled()
+
+    def vmi(self) -> VmiView:
+        """Create a VMI."""
+        return self.scene.newer(VmiView(f"vm-{next(self.names)}", "", "", NAMESPACE, gpus=ANNOTATION))
+
+    def pod(self, vmi: VmiView) -> PodView:
+        """Return the launcher of a VMI."""
+        requests = {RESOURCE: 1, "cpu": 4_000, "memory": 8 << 30}
+        return launcher(vmi, f"{vmi.name}-pod", f"r-{vmi.name}", requests)
+
+    def _seen(self, kind: str, name: str) -> AnyView:
+        return self.scene.objects[kind][f"{NAMESPACE}/{name}"]
+
+    def bind(self, name: str) -> PodView | None:
+        """Pin and bind the launcher of a VM where its set was placed."""
+        pod = self._seen("pods", f"{name}-pod")
+        gpu_set = self.scene.book.state.sets[f"uid-{name}"]
+        if isinstance(pod, PodView) and gpu_set.node:
+            gates = tuple(gate for gate in pod.gates if gate != GATE)
+            return self.scene.newer(replace(pod, gates=gates, node=gpu_set.node, phase="Running"))
+        return None
+
+    def churn(self, count: int) -> Iterator[int]:
+        """Stop and start VMs, one message for each change; yield after each VM."""
+        scene = self.scene
+        for number in range(count):
+            self._stop(self.running[number])
+            vmi = self.vmi()
+            scene.watch("virtualmachineinstances", [vmi])
+            scene.admit(vmi, f"r-{vmi.name}")
+            scene.show(self.pod(vmi))
+            scene.show(replace(vmi, active_pods={f"uid-{vmi.name}-pod": ""}, phase="Scheduling"))
+            gpu_set = scene.book.state.sets[vmi.uid]
+            claim = ClaimView(gpu_set.claims[0].name, "", "", NAMESPACE, class_name="l40s", template=True)
+            scene.show(replace(claim, owner_uid=vmi.uid))
+            scene.send(Outcomes((Outcome("set", NAMESPACE, vmi.name, vmi.uid, gpu_set.stamp),)))
+            if gpu_set.node:
+                bound = self.bind(vmi.name)
+                scene.watch("pods", [bound] if bound else [])
+            scene.show(replace(vmi, active_pods={f"uid-{vmi.name}-pod": gpu_set.node}, phase="Running"))
+            yield number
+
+    def _stop(self, name: str) -> None:
+        scene = self.scene
+        pod, vmi = self._seen("pods", f"{name}-pod"), self._seen("virtualmachineinstances", name)
+        if isinstance(pod, PodView) and isinstance(vmi, VmiView):
+            scene.show(replace(vmi, deleting=True))
+            scene.show(replace(pod, deleting=True))
+            scene.show(replace(pod, ended=True, phase="Succeeded", deleting=True))
+            scene.remove("pods", pod.key)
+            scene.remove("virtualmachineinstances", vmi.key)
+
+
+def _timed(work: Iterable[object]) -> float:
+    gc.collect()
+    began = time.perf_counter()
+    for _ in work:
+        pass
+    return time.perf_counter() - began
+
+
+def measure_cluster(nodes: int, sets: int, waiting: int) -> tuple[float, list[bytes], float]:
+    """Return events a second, the messages that were sent, and megabytes of the process afterwards."""
+    cluster = Cluster(nodes, sets, waiting=waiting)
+    before = len(cluster.scene.log)
+    for _ in cluster.churn(min(VMS, sets)):
+        pass
+    messages = cluster.scene.log[before:]
+    # Once more on a book as it was before, the heart alone: nothing but `step` is timed.
+    again = Cluster(nodes, sets, waiting=waiting)
+    seconds = _timed(again.scene.send_bytes(body) for _, _, body, _ in messages)
+    assert [one[3] for one in again.scene.log[before:]] == [one[3] for one in messages]
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return len(messages) / seconds, [body for _, _, body, _ in messages], megabytes
+
+
+async def _read(messages: list[bytes]) -> float:
+    """Return messages a second, read from a stream and decoded."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with LocalNats(Path(directory)) as nats:
+            connection = await connect(Access((nats.url,)), print)
+            journal = JetStreamJournal(connection)
+            await create_streams(journal, replicas=1)
+            for start in range(0, len(messages), 200):
+                run = enumerate(messages[start : start + 200], start)
+                subject = f"{EVENTS_WATCH}.pods"
+                await asyncio.gather(*(journal.append(EVENTS, subject, body, message_id=str(at)) for at, body in run))
+            began, count = time.perf_counter(), 0
+            async for batch in journal.read(EVENTS, 1, until=len(messages)):
+                for message in batch:
+                    decode_event(message.body)
+                    count += 1
+            seconds = time.perf_counter() - began
+            await connection.close()
+            return count / seconds
+
+
+def measure() -> list[Figure]:
+    """Measure everything and return it."""
+    small, messages, _ = measure_cluster(*SMALL, waiting=0)
+    large, _, megabytes = measure_cluster(*LARGE, waiting=0)
+    crowded, _, _ = measure_cluster(*LARGE, waiting=LARGE[1] // 10)
+    read = asyncio.run(_read(messages))
+    return [
+        Figure("heart, 50 nodes, 100 sets", small, "events/s", read, small / read),
+        Figure("heart, 5,000 nodes, 50,000 sets", large, "events/s", small, large / small),
+        Figure("heart, 5,000 nodes, 50,000 sets, 5,000 more waiting", crowded, "events/s", small, crowded / small),
+        Figure("reading and decoding the same messages", read, "events/s"),
+        Figure("memory, 5,000 nodes, 50,000 sets", megabytes, "MB"),
+    ]
+
+
+def main() -> int:
+    """Print the table."""
+    for figure in measure():
+        beside = f"  {figure.ratio:6.2f} of {figure.reference:,.0f}" if figure.reference else ""
+        print(f"{figure.name:58}{figure.value:12,.0f} {figure.unit}{beside}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
