@@ -40,8 +40,8 @@ class _Spec(msgspec.Struct, rename="camel", omit_defaults=True):
 class _Lease(msgspec.Struct, rename="camel"):
     metadata: _Metadata
     spec: _Spec
-    api_version: str = "coordination.k8s.io/v1"
-    kind: str = "Lease"
+    api_version: str = LEASE.api_version
+    kind: str = LEASE.kind
 
 
 class Election:
