@@ -71,6 +71,25 @@ class Refusal:
         return Fault(self._error) if refused else None
 
 
+class Hold:
+    """The first write of one kind's status waits: `reached` says that it does, `release` lets it go on."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.reached = asyncio.Event()
+        self.release = asyncio.Event()
+        self._resource = resource
+
+    def door(self, kube: Kube) -> Kube:
+        """Return the API server behind this hold."""
+        return FaultyKube(kube, self._asked)
+
+    async def _asked(self, call: Call) -> Fault | None:
+        if call.resource == self._resource and call.subresource == "status":
+            self.reached.set()
+            await self.release.wait()
+        return None
+
+
 def refusing(kube: Kube, resource: Resource, error: ApiError) -> Kube:
     """Return an API server that refuses every write of one kind."""
     return Refusal(error, resource).door(kube)

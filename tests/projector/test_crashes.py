@@ -14,8 +14,8 @@ from schemas.kinds import EVENT, GPU_CLAIM, POD, Resource
 from schemas.names import GATE
 from schemas.reasons import Wait
 from tests.projector.conftest import new_scene
-from tests.projector.faults import Life, Mishap, forbidden, refusing
-from tests.projector.scene import MODEL, ZONE, Obj, Scene, terms_json, time_passes
+from tests.projector.faults import Hold, Life, Mishap, forbidden, refusing
+from tests.projector.scene import MODEL, SECONDS, ZONE, Obj, Scene, gates, terms_json, time_passes
 
 WRITES = 12
 """Claims 2 + 1 + 1 + 1, as many statuses but for the set that was only opened, 2 pins, 1 event."""
@@ -153,3 +153,34 @@ async def test_a_newer_decision_ends_the_repeats_of_an_older_one(model: Scene) -
         await projector.idle()
 
     assert [outcome.stamp.sequence for outcome in await model.outcomes()] == [11]
+
+
+async def test_a_set_released_while_it_is_written_is_not_pinned(model: Scene) -> None:
+    """T22: a newer decision stops the older one between two writes; its pin is never made."""
+    vmi, pod = await model.vmi(), await model.launcher()
+    hold = Hold(GPU_CLAIM)
+    async with model.projector(hold.door(model.kube)) as projector:
+        model.decide(projector, model.placed(vmi, pod, at=10))
+        await asyncio.wait_for(hold.reached.wait(), SECONDS)
+        model.decide(projector, model.waiting(vmi, Wait.PAUSED, at=11))
+        hold.release.set()
+        await asyncio.wait_for(projector.idle(), SECONDS)
+
+    assert GATE in gates(await model.get(POD, "virt-launcher-a"))
+    assert [outcome.stamp.sequence for outcome in await model.outcomes()] == [11]
+
+
+@pytest.mark.looptime
+async def test_a_closed_set_is_repeated_no_more(model: Scene) -> None:
+    """What can't be written of a set that is forgotten is given up."""
+    vmi, pod = await model.vmi(), await model.launcher()
+    kube = refusing(model.kube, POD, ApiError(0, "Unreachable", ""))
+    async with model.projector(kube) as projector:
+        model.decide(projector, model.placed(vmi, pod))
+        await time_passes(60)
+        del model.state.sets[vmi.uid]
+
+        projector.take(model.state, [vmi.uid], [])
+        await asyncio.wait_for(projector.idle(), SECONDS)
+
+    assert await model.outcomes() == []
