@@ -175,6 +175,16 @@ class Scene:
             found += event.outcomes if isinstance(event, Outcomes) else ()
         return found
 
+    async def reported(self, cause: int) -> int:
+        """Wait until the decision on that input is reported; return the outcome's code."""
+        deadline = asyncio.get_running_loop().time() + SECONDS
+        while True:
+            found = [told for told in await self.outcomes() if told.stamp.sequence == cause]
+            if found:
+                return found[-1].code
+            assert asyncio.get_running_loop().time() < deadline, f"nothing is reported of the decision on {cause}"
+            await asyncio.sleep(0.01)
+
     async def create(self, resource: Resource, body: Mapping[str, Any]) -> Obj:
         """Create an object in the scene's namespace."""
         whole = {"apiVersion": resource.api_version, "kind": resource.kind} | dict(body)

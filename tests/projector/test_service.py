@@ -19,7 +19,7 @@ from schemas.reasons import Release, Wait
 from schemas.streams import EVENTS, EVENTS_TICK
 from tests.binder.leading import begin
 from tests.projector.faults import Life
-from tests.projector.scene import NODE, SECONDS, Scene, gates
+from tests.projector.scene import NODE, Scene, gates
 
 
 class Log:
@@ -63,17 +63,6 @@ async def running(scene: Scene) -> AsyncIterator[Life]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def reported(scene: Scene, cause: int) -> int:
-    """Wait until the decision on that input is reported; return the outcome's code."""
-    deadline = asyncio.get_running_loop().time() + SECONDS
-    while True:
-        found = [told for told in await scene.outcomes() if told.stamp.sequence == cause]
-        if found:
-            return found[-1].code
-        assert asyncio.get_running_loop().time() < deadline, f"nothing is reported of the decision on {cause}"
-        await asyncio.sleep(0.01)
-
-
 async def test_only_the_newest_decision_is_written_at_a_start(model: Scene) -> None:
     """T22: a projector folds to the tail first; what was overtaken before its start leaves no trace."""
     vmi, pod = await model.vmi(), await model.launcher()
@@ -84,7 +73,7 @@ async def test_only_the_newest_decision_is_written_at_a_start(model: Scene) -> N
     await log.say()
 
     async with running(model):
-        assert await reported(model, newest) == 0
+        assert await model.reported(newest) == 0
 
     assert [told.stamp.sequence for told in await model.outcomes()] == [newest]
     assert await model.events() == []
@@ -105,7 +94,7 @@ async def test_each_decision_is_written_as_it_is_said(model: Scene) -> None:
             SetPlaced(vmi, NODE, pod["metadata"]["name"], uid),
             SetReleased(vmi, NODE, Release.LAUNCHER_ENDED),
         ):
-            assert await reported(model, await log.say(decision)) == 0
+            assert await model.reported(await log.say(decision)) == 0
             status = (await model.claim(vmi)).get("status", {})
             shown.append((status.get("phase"), *(one["reason"] for one in status.get("conditions", ()))))
         await log.say(SetClosed(vmi))
@@ -121,13 +110,13 @@ async def test_what_is_known_to_have_landed_is_not_written_again(model: Scene) -
     await log.say(SetOpened(vmi, model.claims(vmi, [2])))
     told = await log.say(SetWaits(vmi, Wait.NO_ROOM, "no node has room"))
     async with running(model):
-        assert await reported(model, told) == 0
+        assert await model.reported(told) == 0
     await log.say()
     other = await model.vmi("vm-b")
     last = await log.say(SetOpened(other, model.claims(other, [1])))
 
     async with running(model) as life:
-        assert await reported(model, last) == 0
+        assert await model.reported(last) == 0
 
     assert life.writes == 1
     assert [claim["spec"]["count"] for claim in await model.all(GPU_CLAIM)] == [2, 1]
