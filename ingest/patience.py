@@ -10,6 +10,9 @@ from ingest.backoff import Backoff
 _WANTS_A_HAND: Final = frozenset({400, 401, 403, 405})
 _AWAY: Final = 0
 
+LASTING: Final = 5
+"""Refusals in a row before somebody is called: a server that just started answers 403 until it has read its roles."""
+
 log = structlog.get_logger()
 
 
@@ -27,12 +30,12 @@ class Patience:
 
         A connection that broke once is none: servers restart, and cut watches that are silent for long.
         """
-        complaint = f"{error.code} {error.reason}"
+        lasting = error.code in _WANTS_A_HAND and self._backoff.failures >= LASTING
+        complaint = f"{error.code} {error.reason} {lasting}"
         if complaint != self._complaint and (error.code != _AWAY or self._backoff.failures):
             self._complaint = complaint
-            wants_a_hand = error.code in _WANTS_A_HAND
-            say = log.error if wants_a_hand else log.warning
-            remedy = "grant list and watch on this resource" if wants_a_hand else "trying again"
+            say = log.error if lasting else log.warning
+            remedy = "grant list and watch on this resource" if lasting else "trying again"
             say("the API server refused", kind=self._kind, verb=self._verb, why=str(error), remedy=remedy)
         return self._backoff.next()
 

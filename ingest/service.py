@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from binder.journal import Unavailable, Unclear
 from binder.kube import Kube
 from ingest.backoff import Backoff
 from ingest.credit import IN_FLIGHT_MAX, Credit
@@ -73,6 +74,9 @@ async def _supervised(name: str, loop: Callable[[], Awaitable[None]]) -> None:
         began = asyncio.get_running_loop().time()
         try:
             await loop()
+        except (Unclear, Unavailable) as error:
+            log.warning("the streams are away; trying again", loop=name, why=str(error))
+            await asyncio.sleep(backoff.next())
         except Exception as error:
             if asyncio.get_running_loop().time() - began > STEADY_S:
                 backoff.succeeded()

@@ -7,19 +7,18 @@ from typing import Any
 from typing_extensions import override
 
 from binder.journal import Unclear
-from binder.kube import ApiError, ListPage, WatchEvent
+from binder.kube import ApiError, Kube, ListPage, WatchEvent
 from binder.memory_journal import MemoryJournal
-from deploy.world.apiserver import ApiServer
 from schemas.kinds import Resource
 
 
 class Troubled:
-    """The reading half of `Kube` over a model server: counts requests, refuses some, hides bookmarks.
+    """The reading half of `Kube` over a server: counts requests, refuses some, hides bookmarks.
 
     `refusals`: (verb, plural) -> the error to raise, until it is taken out. `pages`: page size, 0 for the asked one.
     """
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: Kube) -> None:
         self._server = server
         self.requests: Counter[tuple[str, str]] = Counter()
         self.timeouts: list[tuple[str, int]] = []

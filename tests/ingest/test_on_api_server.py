@@ -1,0 +1,208 @@
+"""Ingest on a real API server: forgotten versions, kinds that come late, marks on demand, a large relist."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, cast
+
+import pytest_asyncio
+from msgspec.structs import replace
+
+from binder.kube import ApiError, Kube
+from binder.kube_client import KubeClient
+from binder.memory_journal import MemoryJournal
+from ingest.credit import IN_FLIGHT_MAX
+from ingest.service import Ingest
+from ingest.sources import Source
+from schemas import kinds
+from schemas.events import CHANGES_PER_CHUNK_MAX, Changes, NotServed, SessionOpened, SessionSynced
+from schemas.objects import AnyView, Gone
+from tests.cluster import users
+from tests.cluster.api import Api
+from tests.cluster.controlplane import ControlPlane
+from tests.cluster.fixtures import KUBEVIRT_KINDS
+from tests.cluster.given import Cluster
+from tests.cluster.nodes import L40S, Nodes
+from tests.ingest.following import SETTINGS_NAMESPACE, Leader, until
+from tests.ingest.given import given
+from tests.ingest.troubled import Troubled
+
+APISERVER = "kube-apiserver"
+
+
+@pytest_asyncio.fixture
+async def client(cluster: Cluster) -> AsyncIterator[KubeClient]:
+    """The client that ingest uses in production, as the program's own user."""
+    client = await KubeClient.connect(kubeconfig=str(cluster.kubeconfig(users.GPUBINDER)))
+    yield client
+    await client.close()
+
+
+@asynccontextmanager
+async def following(kube: Kube) -> AsyncIterator[tuple[Ingest, Leader]]:
+    """Run ingest against a server, with a leader that folds and covers."""
+    journal = MemoryJournal()
+    leader = Leader(journal)
+    await leader.begin()
+    ingest = Ingest(kube, journal, SETTINGS_NAMESPACE, unserved_s=0.5)
+    tasks = [asyncio.create_task(leader.run()), asyncio.create_task(ingest.run())]
+    try:
+        yield ingest, leader
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert [task.exception() for task in tasks if not task.cancelled()] == []
+
+
+async def world(client: KubeClient, source: Source) -> dict[str, AnyView]:
+    """Return what the server holds of a kind as the table should show it, versions left out."""
+    views: list[AnyView | Gone] = []
+    token = ""
+    while True:
+        page = await client.list_page(source.resource, namespace=source.namespace, continue_token=token)
+        views += [source.view(item) for item in page.items]
+        token = page.continue_token
+        if not token:
+            return {view.key: replace(view, rv="") for view in views if not isinstance(view, Gone)}
+
+
+async def settled(client: KubeClient, ingest: Ingest, leader: Leader, seconds: float = 60.0) -> None:
+    """Wait until every table shows what the server holds."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    for kind, watching in ingest.watching.items():
+        while leader.folded()[kind] != (shown := await world(client, watching.source)) or not synced(leader, kind):
+            late = asyncio.get_running_loop().time() > deadline
+            assert not late, f"{kind}: folded {leader.folded()[kind]}, the server holds {shown}"
+            await asyncio.sleep(0.1)
+
+
+def synced(leader: Leader, kind: str) -> bool:
+    """Say whether the kind's newest session has its list complete."""
+    session = leader.book.state.sessions.get(kind)
+    return session is not None and session.synced
+
+
+def launcher(namespace: str, name: str) -> dict[str, Any]:
+    """Return a launcher behind a gate as a client writes it."""
+    pod = given("launcher", metadata__name=name, metadata__namespace=namespace, spec__priority=None, status=None)
+    for field in ("uid", "resourceVersion", "generateName", "creationTimestamp", "ownerReferences"):
+        pod["metadata"].pop(field, None)
+    pod["spec"].pop("priorityClassName")
+    pod["spec"]["volumes"] = [volume for volume in pod["spec"]["volumes"] if "ephemeral" not in volume]
+    return pod
+
+
+async def test_the_fold_is_the_world(client: KubeClient, api: Api, nodes: Nodes, namespace: str) -> None:
+    """Objects of every group written, changed and deleted on a real server end folded as it holds them."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    async with following(client) as (ingest, leader):
+        await nodes.add(f"{namespace}-a", {L40S: "8"}, labels={"zone": "a"})
+        await nodes.add(f"{namespace}-b")
+        await api.create(pods, launcher(namespace, "one"))
+        await api.create(pods, launcher(namespace, "two"))
+        await settled(client, ingest, leader)
+        assert leader.folded()["pods"][f"{namespace}/one"].uid
+        await nodes.cordon(f"{namespace}-a")
+        await nodes.remove(f"{namespace}-b")
+        await api.patch(f"{pods}/one", {"metadata": {"annotations": {"cozystack.io/gpu-admission": "r1"}}})
+        await api.delete(f"{pods}/two")
+        await api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {"cozystack.io/vgpu": "true"}}})
+        await settled(client, ingest, leader)
+        tables = leader.folded()
+    assert f"{namespace}/two" not in tables["pods"]
+    assert f"{namespace}-b" not in tables["nodes"]
+
+
+async def test_c22_a_forgotten_version_leads_to_a_relist_that_finds_the_deletes(
+    control_plane: ControlPlane, client: KubeClient, api: Api, nodes: Nodes, namespace: str
+) -> None:
+    """The watch down, a node deleted, etcd compacted, the server restarted: 410, one relist, the node is gone (C22)."""
+    kube = Troubled(client)
+    async with following(cast("Kube", kube)) as (ingest, leader):
+        await nodes.add(f"{namespace}-a")
+        await nodes.add(f"{namespace}-b")
+        await settled(client, ingest, leader)
+        kube.refusals["watch", "nodes"] = ApiError(0, "Unreachable", "cut by the test")
+        ingest.watching["nodes"].ask()
+        await until(lambda: kube.requests["watch", "nodes"] > 1, "the watch is down")
+        await nodes.remove(f"{namespace}-a")
+        await nodes.label(f"{namespace}-b", {"zone": "b"})
+        await control_plane.compact()
+        await control_plane.restart(APISERVER)
+        before, sessions = kube.requests["list", "nodes"], len(leader.published(SessionOpened))
+        del kube.refusals["watch", "nodes"]
+        await settled(client, ingest, leader)
+        assert f"{namespace}-a" not in leader.folded()["nodes"]
+        opened = [e for e in leader.published(SessionOpened)[sessions:] if e.kind == "nodes"]
+        assert not any(event.rewound for event in leader.published(SessionOpened))
+        assert opened
+        assert kube.requests["list", "nodes"] - before < 20
+
+
+async def test_d12_kubevirt_may_come_later(control_plane: ControlPlane, client: KubeClient, api: Api) -> None:
+    """Its CRD goes and comes back: said once, what is known stays, then a session follows it again (D12)."""
+    crd = kinds.CRD.path(name="kubevirts.kubevirt.io")
+    async with following(client) as (ingest, leader):
+        await settled(client, ingest, leader)
+        await api.delete(crd)
+        await until(lambda: any(e.kind == "kubevirts" for e in leader.published(NotServed)), "not served")
+        await api.until(crd, lambda found: found is None)
+        sessions = [e for e in leader.published(SessionSynced) if e.kind == "kubevirts"]
+        await asyncio.to_thread(control_plane.admin.install, KUBEVIRT_KINDS)
+        await until(
+            lambda: len([e for e in leader.published(SessionSynced) if e.kind == "kubevirts"]) > len(sessions), "served"
+        )
+        await settled(client, ingest, leader)
+        assert len([e for e in leader.published(NotServed) if e.kind == "kubevirts"]) == 1
+
+
+async def test_t11_a_new_epoch_gets_progress_of_every_kind(client: KubeClient, api: Api, namespace: str) -> None:
+    """Quiet kinds too answer a new leader within seconds, by bookmarks and without a new list (T11)."""
+    async with following(client) as (ingest, leader):
+        await settled(client, ingest, leader)
+        sessions = len(leader.published(SessionOpened))
+        for _ in range(3):
+            tail = await moved(api, namespace, leader)
+            await until(partial(_beyond, leader, tail), "progress of every kind")
+        assert set(leader.book.state.sessions) == set(ingest.watching)
+        assert len(leader.published(SessionOpened)) == sessions
+
+
+async def moved(api: Api, namespace: str, leader: Leader) -> int:
+    """Write something somewhere, so that etcd has moved, and begin an epoch; return the tail it saw."""
+    await api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"annotations": {"moved": "etcd"}}})
+    return await leader.begin()
+
+
+def _beyond(leader: Leader, tail: int) -> bool:
+    return all(session.progress > tail for session in leader.book.state.sessions.values())
+
+
+async def test_t13_five_thousand_pods_are_listed_with_credit(client: KubeClient, api: Api, namespace: str) -> None:
+    """A list of 5,000 launchers waits for the leader: never more chunks ahead of a request than credit allows (T13)."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    await _side_by_side(16, [partial(api.create, pods, launcher(namespace, f"p{at:04}")) for at in range(5000)])
+    async with following(client) as (ingest, leader):
+        leader.covering.clear()
+        await until(lambda: ingest.credit.taken >= IN_FLIGHT_MAX, "credit is used up")
+        leader.covering.set()
+        most = 0
+        while not synced(leader, "pods"):
+            most = max(most, ingest.credit.taken)
+            await asyncio.sleep(0)
+        chunks = [event for event in leader.published(Changes) if event.kind == "pods"]
+        assert most <= IN_FLIGHT_MAX
+        assert max(len(chunk.changes) for chunk in chunks) <= CHANGES_PER_CHUNK_MAX
+        assert len([key for key in leader.folded()["pods"] if key.startswith(f"{namespace}/p")]) == 5000
+
+
+async def _side_by_side(width: int, jobs: list[Callable[[], Awaitable[object]]]) -> None:
+    async def work() -> None:
+        while jobs:
+            await jobs.pop()()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(width):
+            group.create_task(work())
