@@ -5,6 +5,7 @@ k8s.io/apimachinery `resource.Quantity`: what the API server accepts is read to 
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 CPU: Final = "cpu"
@@ -54,6 +55,7 @@ def parse_quantity(text: str, scale: int = 1) -> int:
     return -amount if match["sign"] == "-" else amount
 
 
+@lru_cache(maxsize=4096)  # the pods of a cluster ask for the same few amounts
 def amount_of(resource: str, text: str) -> int:
     """Return a resource's amount in the unit views use: cpu in thousandths, all others in bytes or units.
 
