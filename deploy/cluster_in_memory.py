@@ -69,10 +69,11 @@ class Cluster:
         reviews = {VMI_WEBHOOK: webhooks.review_vmi, POD_WEBHOOK: webhooks.review_pod}
         configuration = webhook_configuration("https://in-process", b"")
         for one in configuration["webhooks"]:
-            self.api.admit(_hook(one, reviews[one["name"]]))
+            self.api.admit(hook_of(one, reviews[one["name"]]))
 
 
-def _hook(one: Obj, answer: Callable[[bytes], Awaitable[bytes]]) -> Hook:
+def hook_of(one: Obj, answer: Callable[[bytes], Awaitable[bytes]]) -> Hook:
+    """Return a webhook of the configuration object as the server asks it; `answer` takes and gives a review's bytes."""
     (rule,) = one["rules"]
     selected: Obj = one["objectSelector"]["matchLabels"]
 
