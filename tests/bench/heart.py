@@ -21,7 +21,7 @@ from binder.jetstream import Access, connect
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.local import LocalNats
-from schemas.events import Continue, Outcome, Outcomes, decode_event
+from schemas.events import Outcome, Outcomes, decode_event
 from schemas.names import GATE
 from schemas.objects import AnyView, ClaimView, ClassView, NodeView, PodView, VmiView
 from schemas.streams import EVENTS, EVENTS_WATCH

@@ -9,9 +9,11 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 
+from binder.evolve import is_dirty, may_place
 from binder.snapshot import state_digest
 from binder.state import NEEDED_KINDS
 from tests.binder.machine_acts import MachineActs
+from tests.binder.oracle import untold
 from tests.binder.scene import Scene
 
 Act = tuple[int, int, int, int, int]
@@ -67,8 +69,27 @@ def lived(acts: Sequence[Act], *, lawful: bool = True) -> History:
     history.begin()
     for act in acts:
         history.do(act)
+        state = history.scene.book.state
+        if lawful and may_place(state) and not is_dirty(state):
+            assert not untold(state)
     history.rest()
+    if lawful:
+        assert not unlike(history.scene)
     return history
+
+
+def unlike(scene: Scene) -> list[str]:
+    """Return where the binder's picture differs from the cluster once every kind is listed and nothing is on its way.
+
+    Classes are left out: evidence brings versions that the cluster of these histories never had.
+    """
+    return [
+        f"{kind}: {key}"
+        for kind, table in sorted(scene.objects.items())
+        if kind != "gpuclasses"
+        for key in sorted({*table, *scene.book.state.objects[kind]})
+        if table.get(key) != scene.book.state.objects[kind].get(key)
+    ]
 
 
 def digest(history: History) -> str:

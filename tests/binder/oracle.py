@@ -170,3 +170,14 @@ def obstacle(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView, node: No
     if short & set(asked):
         return Wait.NO_ROOM
     return Wait.NO_ROOM_OTHER if short else None
+
+
+def untold(state: State) -> list[str]:
+    """Return where the sets of a state were told something else than they should, or not placed where they fit."""
+    found = []
+    for key, vmi in sorted(state.objects["virtualmachineinstances"].items()):
+        assert isinstance(vmi, VmiView)
+        should, gpu_set = verdict(state, vmi), state.sets.get(vmi.uid)
+        if should is not None and (gpu_set is None or gpu_set.reason != should):
+            found.append(f"{key}: told {gpu_set.reason if gpu_set else None}, should be {should}")
+    return found

@@ -179,6 +179,12 @@ class ClusterWords:
         self.scene.sessions["nodes"] = now
         return said
 
+    def do_older(self, words: Words) -> Iterable[d.Decision]:
+        """`older node ...`: the watch delivers a version from before the one that is known."""
+        words.names.pop(0)
+        name, units = words.names[0], words.amounts()
+        return self.scene.watch("nodes", [NodeView(name, f"uid-{name}", "0", ready=True, allocatable=units)])
+
     def do_evidence(self, words: Words) -> Iterable[d.Decision]:
         """`evidence CLASS rv=N [resource=R]`: a VMI create is asked about, with the class as it was read."""
         name, rv = words.names[0], words.one("rv")

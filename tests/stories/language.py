@@ -130,12 +130,13 @@ class Story(ClusterWords):
     # Claims and writes.
 
     def do_claims(self, words: Words) -> Iterable[d.Decision]:
-        """`claims VMI`: the set's claims are created."""
-        vmi = self._vmi(words.names[0])
+        """`claims VMI [on=NODE]`: the set's claims are created; `on`: their status says that they are there."""
+        vmi, node = self._vmi(words.names[0]), words.one("on")
         said: list[d.Decision] = []
         for claim in self.scene.book.state.sets[vmi.uid].claims:
             view = ClaimView(claim.name, "", "", NAMESPACE, class_name=claim.class_name, count=claim.count)
-            said += self.scene.show(replace(view, template=True, owner_uid=vmi.uid))
+            phase = "Bound" if node else ""
+            said += self.scene.show(replace(view, template=True, owner_uid=vmi.uid, node=node, phase=phase))
         return said
 
     def do_claim(self, words: Words) -> Iterable[d.Decision]:
