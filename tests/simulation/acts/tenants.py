@@ -1,0 +1,158 @@
+"""Tenants: they create, start, stop, restart and delete VMs, and touch what is not theirs to touch."""
+
+import msgspec
+
+from binder.kube import PatchKind
+from deploy.world.manifests import Obj, encode, key_of, meta
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, POD, VM, VMI
+from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE
+from tests.simulation.acts.act import Act, create, delete, hands, launchers, vm_key
+from tests.simulation.cluster import ZONE, ZONES, gpu_class
+from tests.simulation.world import World
+
+ASKS: tuple[tuple[tuple[str, int], ...], ...] = (
+    (("card", 1),),
+    (("card", 1),),
+    (("card", 2),),
+    (("card", 3),),
+    (("slice", 1),),
+    (("slice", 2),),
+    (("card", 1), ("slice", 1)),
+    (("card", 1), ("card", 1)),
+)
+"""What VMs ask for: (class, units) per entry."""
+
+
+class CreateVm(Act, frozen=True):
+    """A VM is created, running. `ask` picks its entries; `zone`, `disk`: 0 for none, else which zone."""
+
+    vm: int
+    ask: int = 0
+    zone: int = 0
+    disk: int = 0
+    strategy: str = "Always"
+
+    def begin(self, world: World) -> None:
+        """Create it."""
+        namespace, _, name = vm_key(self.vm).partition("/")
+        entries = [{"className": kind, "count": count} for kind, count in ASKS[self.ask % len(ASKS)]]
+        spec: Obj = {"domain": {"memory": {"guest": "1Gi"}, "devices": {}}, "terminationGracePeriodSeconds": 5}
+        if self.zone:
+            spec["nodeSelector"] = {ZONE: ZONES[self.zone - 1]}
+        if self.disk:
+            claim = {"claimName": f"disk-{ZONES[self.disk - 1]}"}
+            spec["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
+            spec["domain"]["devices"] = {"disks": [{"name": "data", "disk": {"bus": "virtio"}}]}
+        marks = {
+            "labels": {REFERENCE_LABEL: REFERENCE_VALUE},
+            "annotations": {GPUS_ANNOTATION: msgspec.json.encode(entries).decode()},
+        }
+        template = {"metadata": marks, "spec": spec}
+        metadata = {"name": name, "namespace": namespace}
+        create(world, VM, namespace, {"metadata": metadata, "spec": {"runStrategy": self.strategy, "template": template}})
+
+
+def _strategy(world: World, number: int, strategy: str) -> None:
+    namespace, _, name = vm_key(number).partition("/")
+    body = encode({"spec": {"runStrategy": strategy}})
+    hands(world, world.cluster.api.patch(VM, namespace, name, body, kind=PatchKind.MERGE))
+
+
+class StopVm(Act, frozen=True):
+    """A VM is stopped."""
+
+    vm: int
+
+    def begin(self, world: World) -> None:
+        """Halt it."""
+        _strategy(world, self.vm, "Halted")
+
+
+class StartVm(Act, frozen=True):
+    """A VM is started."""
+
+    vm: int
+
+    def begin(self, world: World) -> None:
+        """Let it run."""
+        _strategy(world, self.vm, "Always")
+
+
+class DeleteVm(Act, frozen=True):
+    """A VM is deleted."""
+
+    vm: int
+
+    def begin(self, world: World) -> None:
+        """Delete it."""
+        delete(world, VM, vm_key(self.vm))
+
+
+class RestartVmi(Act, frozen=True):
+    """A VMI is deleted under its VM, which makes another."""
+
+    vm: int
+
+    def begin(self, world: World) -> None:
+        """Delete the VMI."""
+        delete(world, VMI, vm_key(self.vm))
+
+
+class DeleteLauncher(Act, frozen=True):
+    """A launcher is deleted by hand; `grace_s` 0 takes it away at once."""
+
+    vm: int
+    grace_s: int = 5
+
+    def begin(self, world: World) -> None:
+        """Delete the VMI's pods."""
+        for pod in launchers(world, self.vm):
+            delete(world, POD, key_of(pod), grace_seconds=self.grace_s)
+
+
+class GuestEnds(Act, frozen=True):
+    """A guest powers off by itself, or crashes."""
+
+    vm: int
+    phase: str = "Succeeded"
+
+    def begin(self, world: World) -> None:
+        """End the pod on its node."""
+        for pod in launchers(world, self.vm):
+            if pod["status"].get("phase") == "Running":
+                namespace, name = meta(pod)["namespace"], meta(pod)["name"]
+                hands(world, world.cluster.kubevirt.kubelet.end(namespace, name, phase=self.phase))
+
+
+class DeleteClaim(Act, frozen=True):
+    """A template claim is deleted by its tenant, who may."""
+
+    vm: int
+
+    def begin(self, world: World) -> None:
+        """Delete the claims of the VM's VMI."""
+        vmi = world.cluster.find(VMI, vm_key(self.vm))
+        for claim in world.cluster.objects(GPU_CLAIM):
+            owners = meta(claim).get("ownerReferences") or ()
+            if vmi is not None and any(owner["uid"] == meta(vmi)["uid"] for owner in owners):
+                delete(world, GPU_CLAIM, key_of(claim))
+
+
+class DeleteClass(Act, frozen=True):
+    """The platform operator deletes a class."""
+
+    name: str
+
+    def begin(self, world: World) -> None:
+        """Delete it."""
+        delete(world, GPU_CLASS, self.name)
+
+
+class CreateClass(Act, frozen=True):
+    """The platform operator creates a class, as it was."""
+
+    name: str
+
+    def begin(self, world: World) -> None:
+        """Create it."""
+        create(world, GPU_CLASS, "", gpu_class(self.name))
