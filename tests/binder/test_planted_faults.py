@@ -1,0 +1,85 @@
+"""Faults planted in the heart, one at a time: a story or a random history finds each.
+
+A fault that nothing finds would mean that a rule stands in the code alone.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.binder import faults_of_the_fold as fold
+from tests.binder import faults_of_the_pass as serve
+from tests.binder.histories import lived, seeded
+from tests.binder.oracle import untold
+from tests.stories.test_stories import HERE, retold
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+SEEDS, LENGTH = 60, 150
+
+
+def _found_by_story(path: Path) -> bool:
+    text = path.read_text("utf-8")
+    try:
+        return retold(text) != text
+    except Exception:  # noqa: BLE001 - whatever a planted fault breaks, it was found
+        return True
+
+
+def _found_by_history(seed: int) -> bool:
+    try:
+        return bool(untold(lived(seeded(seed, LENGTH)).scene.book.state))
+    except Exception:  # noqa: BLE001 - whatever a planted fault breaks, it was found
+        return True
+
+
+FAULTS: tuple[tuple[Plant, str, bool], ...] = (
+    (fold.observation_overrides, "observed-status", False),
+    (serve.union_of_tolerations, "every-class-tolerates", True),
+    (fold.cores_of_others_ignored, "other-resources", True),
+    (serve.release_on_phase, "release", True),
+    (fold.no_epoch_fence, "epoch-fence", False),
+    (fold.placing_while_listing, "not-synced", False),
+    (fold.no_version_check, "older-version", True),
+    (fold.old_sessions_heard, "old-session", True),
+    (fold.list_removes_nothing, "deletion-missed", True),
+    (fold.dirty_forgotten_at_the_bound, "bound", False),
+    (fold.no_bound, "bound", False),
+    (serve.copied_stamps_believed, "forged-stamp", False),
+    (serve.anybody_is_listed, "not-listed", True),
+    (serve.any_stamp_is_admitted, "forged-stamp", True),
+    (serve.foreign_gates_ignored, "foreign-gate", True),
+    (serve.mismatch_ignored, "mismatch", True),
+    (fold.no_back_off, "refused-pin", False),
+    (fold.old_outcomes_heard, "refused-pin", False),
+    (serve.reasons_repeated, "noise", True),
+    (serve.reasons_stale, "reasons-change", False),
+    (serve.nearest_is_last, "nearest-reason", True),
+    (fold.time_unclamped, "logical-time", False),
+    (fold.first_wait_lost, "order", False),
+    (serve.priority_ignored, "order", False),
+    (serve.emptiest_first, "fullest-node", False),
+    (fold.booking_counted_twice, "temporary-pod", True),
+    (fold.booking_not_counted, "burst", True),
+    (fold.temporary_pod_not_shared, "temporary-pod", False),
+    (fold.deadline_kept, "", True),
+    (serve.volumes_of_one_node, "volumes", False),
+    (serve.missing_volumes_ignored, "volumes", True),
+    (fold.volumes_of_the_pod_forgotten, "volumes-named-by-the-pod", False),
+    (serve.class_of_now, "class-renamed", False),
+    (serve.strays_left, "undecided-claims", False),
+    (fold.stale_evidence_believed, "evidence", False),
+    (serve.waiting_for_rooms_deaf, "waits-without-refusal", True),
+    (serve.set_in_parts, "whole-set", True),
+)
+
+
+@pytest.mark.parametrize(("plant", "story", "random"), FAULTS, ids=[plant.__name__ for plant, _, _ in FAULTS])
+def test_a_planted_fault_is_found(plant: Plant, story: str, random: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fault changes its story; those that show in random histories show in one of a few."""
+    plant(monkeypatch)
+
+    if story:
+        assert _found_by_story(HERE / f"{story}.story"), f"{story} tells the same with the fault"
+    if random:
+        assert any(map(_found_by_history, range(SEEDS))), "no random history finds it"
