@@ -45,7 +45,8 @@ def _readable(body: bytes) -> str:
 
 
 async def _newest(journal: Journal) -> Record | None:
-    message = await journal.get(DECISIONS, (await journal.info(DECISIONS)).last)
+    last = (await journal.info(DECISIONS)).last
+    message = await journal.get(DECISIONS, last) if last else None
     return None if message is None else decode_record(message.body)
 
 

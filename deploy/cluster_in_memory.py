@@ -101,16 +101,36 @@ def hook_of(one: Obj, answer: Callable[[bytes], Awaitable[bytes]]) -> Hook:
 async def running(*parts: Part) -> AsyncIterator[Callable[[Part], None]]:
     """Run parts beside the block, and more that are handed in; the failure of one ends the block with it.
 
-    What began last is ended first.
+    Each part is cancelled once, also where the block fails: a second time would cut its cleaning up short.
     """
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(part) for part in parts]
+    block = asyncio.current_task()
+    assert block is not None
+    tasks: list[asyncio.Task[None]] = []
+    failures: list[BaseException] = []
 
-        def also(part: Part) -> None:
-            tasks.append(group.create_task(part))
+    def ended(task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not failures:
+            failures.append(error)
+            block.cancel()
 
-        try:
-            yield also
-        finally:
-            for task in reversed(tasks):
-                task.cancel()
+    def also(part: Part) -> None:
+        task = asyncio.create_task(part)
+        task.add_done_callback(ended)
+        tasks.append(task)
+
+    for part in parts:
+        also(part)
+    try:
+        yield also
+    except asyncio.CancelledError:
+        if not failures:
+            raise
+        block.uncancel()
+    finally:
+        for task in reversed(tasks):
+            task.remove_done_callback(ended)
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    if failures:
+        raise failures[0]

@@ -195,8 +195,8 @@ class Teller(Silent):
             self._out.print("  no VM waits for room that another one's end would make")
         else:
             stopped, started = "/".join(change.stopped), "/".join(change.started)
-            self._out.print(f"  {stopped} was stopped, and [bold green]{started}[/] got its place on {change.node}")
-            self._out.print(f"  {duration(change.took_ns)} later: its launcher is pinned, the gate removed")
+            self._out.print(f"  {stopped} is stopped; {duration(change.took_ns)} later")
+            self._out.print(f"  [bold green]{started}[/] has its place on {change.node}, its launcher pinned there")
         self._then("replaying the log")
 
     @override

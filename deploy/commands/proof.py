@@ -112,6 +112,8 @@ def report_as_json(report: Report) -> dict[str, object]:
 
 def print_report(console: Console, report: Report, *, asked: bool, indent: int = 0) -> None:
     """Print what was proven, a line each, and the finding last, where the eye rests."""
+    log = f"log {report.log_id or '-'}, generation {report.generation}, up to DECISIONS {report.log_through}"
+    console.print(f"{' ' * indent}[dim]{log}[/]")
     for mark, subject, words in _lines(report, asked=asked):
         console.print(f"{' ' * indent}{mark} [bold]{subject:<10}[/]{words}")
     if report.difference is not None:
@@ -126,12 +128,11 @@ _GOOD, _BAD, _NONE = "[green]✓[/]", "[red]✗[/]", "[yellow]-[/]"
 
 
 def _lines(report: Report, *, asked: bool) -> list[tuple[str, str, str]]:
-    log = f"log {report.log_id or '-'} generation {report.generation}"
-    chain = f"{count(report.messages, 'message')} of {log}, each over the one before"
+    chain = f"{count(report.messages, 'message')}, each over the one before"
     inputs = f"{count(report.inputs, 'input')}, all there, in order, as they were decided on"
     found = [(_GOOD, "chain", chain), (_GOOD, "inputs", inputs)]
     if report.broken is Part.CHAIN:
-        found[0] = (_BAD, "chain", f"holds for {count(report.messages, 'message')} of {log}, and no further")
+        found[0] = (_BAD, "chain", f"holds for {count(report.messages, 'message')}, and no further")
     elif report.broken is Part.INPUTS:
         found[1] = (_BAD, "inputs", f"{count(report.inputs, 'input')} are as they were decided on, and no more")
     derived = f"{count(report.rederived, 'deciding input')} decided anew, all as logged"

@@ -121,6 +121,19 @@ def _door(directory: Path, cert: Path | None, key: Path | None, authority: Path 
     return Door(directory, cert, key, authority, at)
 
 
+def _end_on_signals() -> None:
+    """Let the first SIGTERM or Ctrl-C end the process in order, and the second one at once."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def end(which: signal.Signals) -> None:
+        loop.remove_signal_handler(which)
+        task.cancel()
+
+    for which in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(which, end, which)
+
+
 async def _run(
     reach: o.NatsOptions,
     kube: o.KubeOptions,
@@ -135,10 +148,7 @@ async def _run(
     from deploy.serving import Serving, serve
 
     serving = Serving(roles, door, webhook_port, status_port or None)
-    task = asyncio.current_task()
-    assert task is not None
-    for ending in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(ending, task.cancel)
+    _end_on_signals()
     about = {"roles": [str(role) for role in roles], "namespace": kube.namespace, "version": program()}
     try:
         async with open_kube(kube) as client, open_nats(reach) as opened:
