@@ -4,6 +4,7 @@ The fold is the binder's own: what it makes of the published messages is compare
 """
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,12 +13,13 @@ from msgspec.structs import replace
 
 from binder.book import Book
 from binder.evolve import evolve, evolve_epoch
-from binder.journal import Message
+from binder.journal import Message, Unavailable, Unclear
 from binder.kube import Kube
 from binder.memory_journal import MemoryJournal
 from binder.state import empty_state
 from deploy.world.apiserver import ApiServer
 from ingest.credit import IN_FLIGHT_MAX
+from ingest.last_known import Recalling
 from ingest.service import Ingest
 from schemas.events import AnyEvent, decode_event
 from schemas.frames import Epoch, Frame, encode_record
@@ -31,13 +33,15 @@ Tables = dict[str, dict[str, AnyView]]
 class Leader:
     """Folds EVENTS and covers what it folded with frames, while `covering`; `begin` starts an epoch."""
 
-    def __init__(self, journal: MemoryJournal) -> None:
+    def __init__(self, journal: Recalling) -> None:
         self.journal = journal
         self.book = Book(empty_state())
         self.events: list[tuple[Message, AnyEvent]] = []
         self.covering = asyncio.Event()
         self.covering.set()
         self._epoch = 0
+        self._appended = 0
+        self._name = f"leader-{secrets.token_hex(4)}"
 
     async def begin(self, *versions: int) -> int:
         """Append an epoch record; return the EVENTS tail it saw."""
@@ -48,8 +52,12 @@ class Leader:
         return tail
 
     async def _append(self, subject: str, body: bytes) -> int:
-        last = (await self.journal.info(DECISIONS)).last
-        return await self.journal.append(DECISIONS, subject, body, message_id=f"leader/{last + 1}")
+        self._appended += 1
+        while True:
+            try:
+                return await self.journal.append(DECISIONS, subject, body, message_id=f"{self._name}/{self._appended}")
+            except (Unclear, Unavailable):
+                await asyncio.sleep(0.1)
 
     async def run(self) -> None:
         """Fold for ever."""
@@ -114,7 +122,7 @@ async def until(holds: Callable[[], bool], what: str, seconds: float = 120.0) ->
 
 @asynccontextmanager
 async def following(
-    server: ApiServer, *, kube: Kube | None = None, journal: MemoryJournal | None = None, in_flight: int = IN_FLIGHT_MAX
+    server: ApiServer, *, kube: Kube | None = None, journal: Recalling | None = None, in_flight: int = IN_FLIGHT_MAX
 ) -> AsyncIterator[tuple[Ingest, Leader]]:
     """Run ingest and a leader, an epoch begun; end both afterwards. `kube`: how ingest sees the server."""
     journal = journal or MemoryJournal()

@@ -77,6 +77,6 @@ class Lossy(MemoryJournal):
             stream, subject, body, message_id=message_id, expected_last=expected_last, headers=headers
         )
         self.asked[message_id] += 1
-        if message_id.startswith("leader/") or self.asked[message_id] > 1 or len(self.asked) % 2:
+        if message_id.startswith("leader-") or self.asked[message_id] > 1 or len(self.asked) % 2:
             return stored
         raise Unclear("the answer was lost")
