@@ -83,7 +83,8 @@ class Connection:
             # The library would try a missing file as if it were a server that is down.
             self._access.creds.read_bytes()
         try:
-            await asyncio.wait_for(self._connect(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._connect()
             await self._client.subscribe(f"{self._prefix}.*", cb=self._on_answer)
         except (NatsError, OSError, TimeoutError) as error:
             await self.close()

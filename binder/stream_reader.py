@@ -106,7 +106,9 @@ class StreamReader:
                 return
             self._wake.clear()
             try:
-                await asyncio.wait_for(self._wake.wait(), _LISTEN_SECONDS)
+                # Not `wait_for`: before Python 3.12 it swallows a cancellation that meets the wake-up.
+                async with asyncio.timeout(_LISTEN_SECONDS):
+                    await self._wake.wait()
                 silent = 0
             except TimeoutError:
                 silent += 1

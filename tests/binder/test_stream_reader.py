@@ -1,13 +1,14 @@
 """The reader on real servers: kills, silence, lost tails; nothing is read over or read twice (T1)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 
 import msgspec
 import pytest
 
 from binder.journal import RUN_MAX, Gap, Message
+from binder.stream_api import Delivery
 from binder.stream_journal import JetStreamJournal
 from binder.tip import canonical
 from schemas.streams import EVENTS, EVENTS_TICK
@@ -165,3 +166,30 @@ async def test_big_messages_come_within_the_bytes_asked_for(stand: NatsStand) ->
 
     assert [m.body[:2] for m in stored] == [(b"%d" % number * 2)[:2] for number in range(13)]
     assert consumers == 1
+
+
+async def test_a_reader_that_is_ended_at_the_moment_of_a_message_ends(
+    stand: NatsStand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease that is lost, or a process asked to stop, ends its readers: also just when the server speaks."""
+    await stand.fresh()
+    connection = await stand.connect()
+    listen, heard = connection.listen, 0
+
+    async def listening(subject: str, handle: Callable[[Delivery], None]) -> Callable[[], Awaitable[None]]:
+        def handling(delivery: Delivery) -> None:
+            nonlocal heard
+            heard += 1
+            handle(delivery)
+            # In the turn in which the reader's wait is over, before the reader itself goes on.
+            asyncio.get_running_loop().call_soon(reading.cancel)
+
+        return await listen(subject, handling)
+
+    monkeypatch.setattr(connection, "listen", listening)
+    reading = asyncio.create_task(_read(JetStreamJournal(connection), EVENTS, 1, 1))
+    ended, _ = await asyncio.wait({reading}, timeout=10)
+
+    assert heard == 1
+    assert ended == {reading}
+    assert reading.cancelled()
