@@ -5,6 +5,7 @@ Exists still has to match the effect, an empty effect matches all (C19); a term 
 ANDed, an empty term matches nothing; volumes and selectors match labels, never node names (C18).
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from schemas.names import NODE_NAME_FIELD
@@ -72,10 +73,15 @@ def _matches(need: Requirement, value: str | None) -> bool:
 
 
 def _compares(need: Requirement, value: str | None) -> bool:
-    if value is None or len(need.values) != 1:
-        return False
-    try:
-        have, bound = int(value), int(need.values[0])
-    except ValueError:
+    have, bound = _number(value), _number(need.values[0]) if len(need.values) == 1 else None
+    if have is None or bound is None:
         return False
     return have > bound if need.operator == "Gt" else have < bound
+
+
+def _number(text: str | None) -> int | None:
+    """Read a number as the scheduler does: decimal, 64 bits, nothing around it; None for anything else."""
+    if text is None or not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
+        return None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 else None

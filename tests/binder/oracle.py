@@ -37,10 +37,10 @@ def requirement_holds(need: Requirement, value: str | None) -> bool:
     if need.operator in {"Gt", "Lt"}:
         if value is None or len(need.values) != 1:
             return False
-        try:
-            have, bound = int(value), int(need.values[0])
-        except ValueError:
+        texts = (value, need.values[0])
+        if not all(text.isascii() and text.lstrip("+-").isdigit() and abs(int(text)) < 1 << 63 for text in texts):
             return False
+        have, bound = map(int, texts)
         return have > bound if need.operator == "Gt" else have < bound
     there = value is not None
     listed = there and value in need.values
