@@ -1,9 +1,11 @@
 """Ingest on a real API server: forgotten versions, kinds that come late, marks on demand, a large relist."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import pytest_asyncio
@@ -139,6 +141,40 @@ async def test_c22_a_forgotten_version_leads_to_a_relist_that_finds_the_deletes(
         assert not any(event.rewound for event in leader.published(SessionOpened))
         assert opened
         assert kube.requests["list", "nodes"] - before < 20
+
+
+async def test_t12_an_etcd_restored_from_a_backup_is_believed(
+    control_plane: ControlPlane, client: KubeClient, api: Api, nodes: Nodes, namespace: str, tmp_path: Path
+) -> None:
+    """Its versions are behind the known ones: a rewound session; what was written since the backup is gone (T12)."""
+    await nodes.add(f"{namespace}-a")
+    await _offline(control_plane, lambda data: shutil.copytree(data, tmp_path / "backup"))
+    async with following(client) as (ingest, leader):
+        await nodes.cordon(f"{namespace}-a")
+        await api.create("/api/v1/nodes", {"metadata": {"name": f"{namespace}-lost"}})
+        for number in range(300):  # more than a starting server writes by itself
+            await api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"annotations": {"n": str(number)}}})
+        await settled(client, ingest, leader)
+        await _offline(control_plane, partial(_put_back, tmp_path / "backup"))
+        await settled(client, ingest, leader)
+        assert [e.rewound for e in leader.published(SessionOpened) if e.kind == "nodes"][-1]
+        assert f"{namespace}-lost" not in leader.folded()["nodes"]
+    for component in ("kube-controller-manager", "kube-scheduler"):
+        await control_plane.restart(component)  # they would wait for versions that are far away
+
+
+async def _offline(control_plane: ControlPlane, act: Callable[[Path], object]) -> None:
+    """Do something with etcd's data while nobody uses it."""
+    for component in (APISERVER, "etcd"):
+        control_plane.kill(component)
+    await asyncio.to_thread(act, control_plane.directory / "etcd")
+    for component in ("etcd", APISERVER):
+        await control_plane.revive(component)
+
+
+def _put_back(backup: Path, data: Path) -> None:
+    shutil.rmtree(data)
+    shutil.copytree(backup, data)
 
 
 async def test_d12_kubevirt_may_come_later(control_plane: ControlPlane, client: KubeClient, api: Api) -> None:
