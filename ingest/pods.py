@@ -4,11 +4,13 @@ import msgspec
 
 from ingest.classes import TolerationBody
 from ingest.metadata import Metadata, NodeSelector, OwnerReference, gone, head
-from ingest.requests import Container, Resources, effective_requests
+from ingest.requests import Container, ContainerStatus, Resources, effective_requests
 from schemas import kinds, names
 from schemas.objects import Gone, PodView
 
 TERMINAL = frozenset({"Succeeded", "Failed"})
+RESIZE_PENDING = "PodResizePending"
+INFEASIBLE = "Infeasible"
 
 
 class _Gate(msgspec.Struct, frozen=True):
@@ -51,9 +53,17 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     volumes: tuple[_Volume, ...] | None = None
 
 
-class _Status(msgspec.Struct, frozen=True):
+class _Condition(msgspec.Struct, frozen=True):
+    type: str
+    reason: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     reason: str = ""
+    conditions: tuple[_Condition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
 class _Pod(msgspec.Struct, frozen=True):
@@ -83,11 +93,23 @@ def read_pod(raw: msgspec.Raw | bytes) -> PodView | Gone:
         **head(metadata),
         node=spec.node_name,
         ended=pod.status.phase in TERMINAL,
-        requests=effective_requests(spec.containers or (), spec.init_containers or (), spec.resources, spec.overhead),
+        requests=_room(pod),
         owner_uid=owner.uid if owner else "",
         owner_name=owner.name if owner else "",
     )
     return _launcher(room, pod) if launcher else room
+
+
+def _room(pod: _Pod) -> dict[str, int]:
+    spec, status = pod.spec, pod.status
+    return effective_requests(
+        spec.containers or (),
+        spec.init_containers or (),
+        spec.resources,
+        spec.overhead,
+        [*(status.container_statuses or ()), *(status.init_container_statuses or ())],
+        infeasible=any(c.type == RESIZE_PENDING and c.reason == INFEASIBLE for c in status.conditions or ()),
+    )
 
 
 def _launcher(room: PodView, pod: _Pod) -> PodView:

@@ -4,6 +4,8 @@ The sum that the scheduler and kubelet make (k8s.io/component-helpers `PodReques
 defaulting that the API server does on write repeated here, so that a pod from any source reads alike.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from ingest.metadata import amounts
@@ -27,26 +29,44 @@ class Container(msgspec.Struct, frozen=True, rename="camel"):
     restart_policy: str = ""
 
 
+class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What a kubelet says it gives a container: while one is resized that differs from what is asked."""
+
+    name: str
+    resources: Resources | None = None
+    allocated_resources: dict[str, str] | None = None
+
+
 def effective_requests(
     containers: tuple[Container, ...],
     init_containers: tuple[Container, ...],
     pod_level: Resources | None,
     overhead: dict[str, str] | None,
+    statuses: Iterable[ContainerStatus] = (),
+    *,
+    infeasible: bool = False,
 ) -> dict[str, int]:
     """Return what the pod takes of a node, in the units of `schemas.objects`, zeros left out.
 
     The larger of what runs side by side (containers and sidecars) and what each init container needs
     while it runs, with the sidecars started before it; amounts that the whole pod declares replace
-    that for cpu, memory and huge pages; then the overhead. Raises `MalformedObject`.
+    that for cpu, memory and huge pages; then the overhead. A container that is being resized counts
+    as the larger of what it asks and what it has, and with `infeasible` as what it has.
+    Raises `MalformedObject`.
     """
+    given = {status.name: _given(status) for status in statuses if status.resources is not None}
     together: dict[str, int] = {}
     for container in containers:
-        _add(together, _requests("spec.containers", container))
+        _add(
+            together,
+            _resized(_requests("spec.containers", container), given.get(container.name), infeasible=infeasible),
+        )
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in init_containers:
         needs = _requests("spec.initContainers", container)
         if container.restart_policy == SIDECAR:
+            needs = _resized(needs, given.get(container.name), infeasible=infeasible)
             _add(together, needs)
             _add(sidecars, needs)
             needs = {}
@@ -67,6 +87,21 @@ def _requests(field: str, container: Container) -> dict[str, int]:
     field = f"{field}[{container.name}].resources"
     limits = amounts(f"{field}.limits", resources.limits)
     return {**limits, **amounts(f"{field}.requests", resources.requests)}
+
+
+def _given(status: ContainerStatus) -> dict[str, int]:
+    field = f"status.containerStatuses[{status.name}]"
+    given = amounts(f"{field}.resources.requests", status.resources.requests if status.resources else None)
+    _raise_to(given, amounts(f"{field}.allocatedResources", status.allocated_resources))
+    return given
+
+
+def _resized(asked: dict[str, int], given: dict[str, int] | None, *, infeasible: bool) -> dict[str, int]:
+    if given is None:
+        return asked
+    larger = {} if infeasible else dict(asked)
+    _raise_to(larger, given)
+    return larger
 
 
 def _pod_level(resources: Resources, summed: dict[str, int]) -> dict[str, int]:

@@ -52,6 +52,27 @@ def test_c33_what_runs_at_once_is_summed(containers: list[Object], init: list[Ob
     assert requests(containers=containers, initContainers=init) == ({GPU: used} if used else {})
 
 
+@pytest.mark.parametrize(
+    ("reason", "cpu"), [("Deferred", {"cpu": 3500}), ("Infeasible", {"cpu": 1500}), ("", {"cpu": 3500})]
+)
+def test_a_pod_in_resize_takes_the_larger_of_both(reason: str, cpu: dict[str, int]) -> None:
+    """What is asked or what the kubelet gives, per container; an infeasible wish does not count."""
+    asked = {"name": "main", "resources": {"requests": {"cpu": "3"}}}
+    sidecar = {"name": "side", "resources": {"requests": {"cpu": "100m"}}, "restartPolicy": "Always"}
+    status = {
+        "conditions": [{"type": "PodResizePending", "reason": reason}],
+        "containerStatuses": [
+            {"name": "main", "resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "500m"}}
+        ],
+        "initContainerStatuses": [{"name": "side", "resources": {"requests": {"cpu": "500m"}}}],
+    }
+    metadata, spec = {"name": "p"}, {"nodeName": "n1", "containers": [asked], "initContainers": [sidecar]}
+    view = read_pod(raw({"metadata": metadata, "spec": spec, "status": status}))
+
+    assert isinstance(view, PodView)
+    assert view.requests == cpu
+
+
 def test_overhead_comes_on_top() -> None:
     """The runtime's overhead is added after the larger was taken."""
     spec = {"containers": [container(1)], "initContainers": [container(3)], "overhead": {"memory": "100Mi", GPU: "1"}}
