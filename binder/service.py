@@ -120,7 +120,8 @@ class Binder:
         if follower is None:
             raise RuntimeError("the standby does not run")
         self._nonce = secrets.token_hex(8)
-        self._handover = asyncio.get_running_loop().create_future()
+        # Kept here too: the standby may fold our record, and hand over, before its append is acknowledged.
+        handover = self._handover = asyncio.get_running_loop().create_future()
         events_last = (await self._journal.info(EVENTS)).last
         tip = follower.tip
         record = Epoch(
@@ -135,7 +136,7 @@ class Binder:
         )
         epoch = await open_epoch(self._journal, record)
         _log.info("epoch opened", epoch=epoch, identity=self._identity)
-        return await self._handover
+        return await handover
 
     async def _lead(self, follower: Follower) -> None:
         writer = LogWriter(self._journal, follower.tip, follower.book.state.epoch, heed=_overruled)
