@@ -45,6 +45,7 @@ class Setting(msgspec.Struct, frozen=True):
     projectors: int = 1
     lag_s: float = 0.0
     boot_s: float = 0.0
+    snapshot_every: int = 20_000
 
 
 class WorldClock:

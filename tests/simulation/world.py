@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from binder import service
 from binder.memory_journal import MemoryJournal
 from deploy.adopt import adopt_fresh
 from deploy.world.store import Backup
@@ -45,6 +46,7 @@ class World:
         self.shouts: list[str] = []
         self.backup: Backup | None = None
         self.restored = 0
+        self.calm = True
         FrontDesk(self.cluster, self._desk)
 
     @property
@@ -141,6 +143,7 @@ def worlds_own_chance(world: World) -> Iterator[None]:
     def token(size: int | None = None) -> str:
         return world.chance.token("token", size or 16)
 
+    every, service.SNAPSHOT_EVERY_INPUTS = service.SNAPSHOT_EVERY_INPUTS, world.setting.snapshot_every
     secrets.token_hex = token
     random.seed(world.seed)
     structlog.configure(
@@ -151,6 +154,7 @@ def worlds_own_chance(world: World) -> Iterator[None]:
     try:
         yield
     finally:
+        service.SNAPSHOT_EVERY_INPUTS = every
         secrets.token_hex = token_hex
         random.setstate(state)
         structlog.configure(**config)

@@ -17,6 +17,11 @@ T = TypeVar("T")
 class Act(msgspec.Struct, frozen=True):
     """One thing that happens. Its representation is Python: a story can be pasted as a test."""
 
+    @property
+    def troubles(self) -> bool:
+        """Say whether the act is a trouble of the program's own: in a world without any, counters are strict."""
+        return type(self).__module__.endswith(".troubles")
+
     def begin(self, world: World) -> None:
         """Do it, or begin to."""
         raise NotImplementedError

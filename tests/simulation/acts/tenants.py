@@ -18,7 +18,7 @@ ASKS: tuple[tuple[tuple[str, int], ...], ...] = (
     (("slice", 1),),
     (("slice", 2),),
     (("card", 1), ("slice", 1)),
-    (("card", 1), ("card", 1)),
+    (("slice", 1), ("card", 2)),
 )
 """What VMs ask for: (class, units) per entry."""
 

@@ -1,0 +1,1 @@
+"""Laws of the simulated world: checkers that share nothing with the program, and know only what must hold."""

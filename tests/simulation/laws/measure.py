@@ -1,0 +1,65 @@
+"""Counters stay in bounds: how much is written, refused and ticked for what was decided."""
+
+from collections.abc import Iterator
+
+from typing_extensions import override
+
+from binder.service import TICK_SECONDS
+from schemas import decisions as d
+from schemas.events import Outcomes, Tick, decode_event
+from schemas.objects import Stamp
+from schemas.streams import DECISIONS, EVENTS
+from tests.simulation.laws.law import Law
+from tests.simulation.picture import Picture
+from tests.simulation.world import World
+
+WRITES_PER_DECISION = 4
+REFUSED_PER_EPOCH = 2
+KINDS = ("gpuclaims", "pods", "events")
+
+
+class Measure(Law):
+    """Writes per decision, refused appends per epoch and ticks per time are bounded, troubles aside."""
+
+    def __init__(self, world: World, picture: Picture) -> None:
+        super().__init__(world, picture)
+        self._decided = 0
+        self._wide = 1
+
+    @override
+    def decided(self, stamp: Stamp, decision: d.Decision) -> None:
+        if isinstance(decision, d.SetPlaced | d.SetWaits | d.SetOpened | d.SetReleased | d.ClaimDropped):
+            self._decided += 1
+        if isinstance(decision, d.SetOpened):
+            self._wide = max(self._wide, len(decision.claims))
+
+    @override
+    def step(self) -> Iterator[str]:
+        counts, lives = self.world.counts, self.world.lives
+        born = sum(life for name, life in lives.items() if name.startswith("binder"))
+        epochs = self.picture.epochs
+        # Each leader may meet a fence once for each that followed it, and once for what it left on the way.
+        allowed = REFUSED_PER_EPOCH * (epochs + born) + counts.unclear["binder"]
+        if counts.refused["binder"] > allowed:
+            yield f"{counts.refused['binder']} refused appends in {epochs} epochs"
+        ticks = sum(1 for event in self._inputs() if isinstance(event, Tick))
+        if ticks > self.world.now / TICK_SECONDS * max(1, self.world.setting.binders) + epochs:
+            yield f"{ticks} ticks in {self.world.now:.0f} s"
+
+    @override
+    def rest(self) -> Iterator[str]:
+        writes = sum(n for (role, _, plural), n in self.world.counts.writes.items() if role == "projector" and plural in KINDS)
+        lives = sum(life for name, life in self.world.lives.items() if name.startswith("projector"))
+        allowed = WRITES_PER_DECISION * self._wide * (self._decided + 1)
+        if self.world.calm and writes > allowed:
+            yield f"{writes} writes for {self._decided} decisions by {lives} projectors"
+        outcomes = sum(1 for event in self._inputs() if isinstance(event, Outcomes))
+        frames = len(self.world.journal.streams[DECISIONS].messages)
+        if self.world.calm and outcomes > 2 * self._decided + 2:
+            yield f"{outcomes} messages of outcomes for {self._decided} decisions"
+        if frames > len(self.world.journal.streams[EVENTS].messages) + 2 * self.picture.epochs + 2:
+            yield f"{frames} frames for fewer inputs"
+
+    def _inputs(self) -> Iterator[object]:
+        for message in self.world.journal.streams[EVENTS].messages:
+            yield decode_event(message.body)

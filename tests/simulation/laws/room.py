@@ -1,0 +1,61 @@
+"""No node is over-committed by our doing, and a unit is free only once its launcher is gone or ended."""
+
+from typing_extensions import override
+
+from schemas import decisions as d
+from schemas.names import GATE
+from schemas.objects import Stamp
+from tests.simulation.laws.law import Law
+from tests.simulation.picture import Booking
+
+
+class Room(Law):
+    """What is booked fits into what the node offers beside all others, as far as the log had seen by then (D2, T14)."""
+
+    @override
+    def decided(self, stamp: Stamp, decision: d.Decision) -> None:
+        if not isinstance(decision, d.SetPlaced):
+            return
+        uid = decision.vmi.uid
+        before = self.picture.bookings.get(uid)
+        if before is not None:
+            if before.node != decision.node:
+                self.found.append(f"{stamp}: {decision.vmi.name} is booked on {before.node}, and moved to {decision.node}")
+            return
+        node = self.picture.node(decision.node)
+        pod = self.picture.pod(f"{decision.vmi.namespace}/{decision.pod}")
+        if node is None or pod is None or pod.uid != decision.pod_uid:
+            self.found.append(f"{stamp}: {decision.vmi.name} is placed on {decision.node}: node or pod unknown")
+            return
+        for resource, amount in pod.requests.items():
+            used = self.picture.used(decision.node, resource, without=uid)
+            offered = node.allocatable.get(resource, 0)
+            if amount and used + amount > offered:
+                self.found.append(
+                    f"{stamp}: {decision.vmi.name} takes {amount} of {resource} on {decision.node}, "
+                    f"where {used} of {offered} are used"
+                )
+
+
+class Kept(Law):
+    """Units stay booked while a launcher that was let go may run: the VMI's phase alone frees nothing."""
+
+    @override
+    def decided(self, stamp: Stamp, decision: d.Decision) -> None:
+        if not isinstance(decision, d.SetReleased):
+            return
+        booking = self.picture.bookings.get(decision.vmi.uid)
+        if booking is None:
+            self.found.append(f"{stamp}: {decision.vmi.name} is released, and was not booked")
+        elif self._runs(decision.vmi.namespace, booking):
+            self.found.append(f"{stamp}: {decision.vmi.name} is released ({decision.reason}), and {booking.pod} may run")
+
+    def _runs(self, namespace: str, booking: Booking) -> bool:
+        pod = self.picture.pod(f"{namespace}/{booking.pod}")
+        return (
+            pod is not None
+            and pod.uid == booking.pod_uid
+            and not pod.ended
+            and GATE not in pod.gates
+            and not pod.temporary
+        )

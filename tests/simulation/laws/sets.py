@@ -1,0 +1,117 @@
+"""Sets are whole: all claims of a VMI are decided at once, on one node, as the VMI's entries ask; reasons are told once."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from typing_extensions import override
+
+from deploy.world.manifests import Obj, dig, key_of, meta
+from schemas import decisions as d
+from schemas.kinds import EVENT, GPU_CLAIM, VMI
+from schemas.names import FIELD_MANAGER
+from schemas.objects import Stamp, VmiView
+from tests.simulation.laws.law import Law
+from tests.simulation.picture import Picture
+from tests.simulation.world import World
+
+
+class Whole(Law):
+    """A set is placed as a whole: its claims are the VMI's entries, its pod requests just them (D3, D10)."""
+
+    @override
+    def decided(self, stamp: Stamp, decision: d.Decision) -> None:
+        match decision:
+            case d.SetOpened():
+                self._opened(stamp, decision)
+            case d.SetPlaced():
+                self._placed(stamp, decision)
+            case _:
+                pass
+
+    def _vmi(self, vmi: d.VmiId) -> VmiView | None:
+        found = self.picture.objects.get("virtualmachineinstances", {}).get(f"{vmi.namespace}/{vmi.name}")
+        return found if isinstance(found, VmiView) and found.uid == vmi.uid else None
+
+    def _opened(self, stamp: Stamp, decision: d.SetOpened) -> None:
+        vmi = self._vmi(decision.vmi)
+        known = self.picture.claims.get(decision.vmi.uid)
+        said = [(claim.class_name, claim.count) for claim in decision.claims]
+        if known is not None and known != decision.claims:
+            self.found.append(f"{stamp}: {decision.vmi.name} has other claims than before")
+        if vmi is not None and said != [(one["className"], one["count"]) for one in msgspec.json.decode(vmi.gpus)]:
+            self.found.append(f"{stamp}: {decision.vmi.name} asks for {vmi.gpus}, its claims are {said}")
+
+    def _placed(self, stamp: Stamp, decision: d.SetPlaced) -> None:
+        vmi = self._vmi(decision.vmi)
+        pod = self.picture.pod(f"{decision.vmi.namespace}/{decision.pod}")
+        asked: Counter[str] = Counter()
+        for claim in self.picture.claims.get(decision.vmi.uid, ()):
+            asked[claim.resource] += claim.count
+        if vmi is None or vmi.deleting or decision.pod_uid not in vmi.active_pods:
+            self.found.append(f"{stamp}: {decision.vmi.name} is placed, and is gone, going or does not list its pod (D11)")
+        if pod is None or {name: pod.requests.get(name, 0) for name in asked} != asked or not asked:
+            self.found.append(f"{stamp}: {decision.vmi.name} is placed, its pod does not request its set {dict(asked)}")
+        if pod is not None and pod.owner_uid != decision.vmi.uid:
+            self.found.append(f"{stamp}: {decision.vmi.name} is placed for a pod of another VMI ({pod.owner_uid})")
+
+
+class Told(Law):
+    """A reason is told once: never twice in a row, and by one Warning event each at most (D5, C59)."""
+
+    def __init__(self, world: World, picture: Picture) -> None:
+        super().__init__(world, picture)
+        self._told = 0
+
+    @override
+    def decided(self, stamp: Stamp, decision: d.Decision) -> None:
+        if isinstance(decision, d.SetWaits):
+            self._told += 1
+            uid = decision.vmi.uid
+            if self.picture.reasons.get(uid) == decision.reason:
+                self.found.append(f"{stamp}: {decision.vmi.name} is told {decision.reason} again")
+            if uid in self.picture.bookings:
+                self.found.append(f"{stamp}: {decision.vmi.name} waits ({decision.reason}), and is booked")
+
+    @override
+    def step(self) -> Iterator[str]:
+        events = [one for one in self.world.cluster.objects(EVENT) if one["reportingController"] == FIELD_MANAGER]
+        if len(events) > self._told:
+            yield f"{len(events)} Warning events for {self._told} reasons told"
+
+
+class Shown(Law):
+    """At rest each claim shows what was decided of its set, and each decided claim is there (D5, N4, T22)."""
+
+    @override
+    def rest(self) -> Iterator[str]:
+        shown = {key_of(claim): claim for claim in self.world.cluster.objects(GPU_CLAIM)}
+        alive = {meta(vmi)["uid"] for vmi in self.world.cluster.objects(VMI)}
+        decided: set[str] = set()
+        for uid, claims in self.picture.claims.items():
+            if uid not in alive:
+                yield f"the log still holds a set of the VMI {uid}, which is gone"
+                continue
+            booking = self.picture.bookings.get(uid)
+            for key in (self._key(uid, claim) for claim in claims):
+                decided.add(key)
+                if key not in shown:
+                    yield f"claim {key} was decided and is not there"
+                elif booking is not None:
+                    yield from _compared(shown[key], "Bound", booking.node, "Placed")
+                elif uid in self.picture.reasons:
+                    yield from _compared(shown[key], "Pending", None, self.picture.reasons[uid])
+        for key in sorted(set(shown) - decided):
+            yield f"claim {key} is there, and nobody decided it (T14)"
+
+    def _key(self, uid: str, claim: d.TemplateClaim) -> str:
+        vmi: Any = next(one for one in self.world.cluster.objects(VMI) if meta(one)["uid"] == uid)
+        return f"{meta(vmi)['namespace']}/{claim.name}"
+
+
+def _compared(claim: Obj, phase: str, node: str | None, reason: str) -> Iterator[str]:
+    conditions = dig(claim, "status", "conditions") or [{}]
+    said = (dig(claim, "status", "phase"), dig(claim, "status", "nodeName"), conditions[0].get("reason"))
+    if said != (phase, node, reason):
+        yield f"claim {key_of(claim)} shows {said}, decided is {(phase, node, reason)}"

@@ -1,0 +1,166 @@
+"""One world lived to its end: acts, laws after each of them, then healing, rest, and the laws of rest."""
+
+import gc
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from binder.tip import canonical
+from deploy.world.manifests import meta
+from schemas.kinds import GPU_CLASS, NODE, POD
+from tests.simulation.acts.act import Step
+from tests.simulation.acts.machines import AddNode, NodeUp, PluginBack, Untaint
+from tests.simulation.acts.strangers import LetGo, Pause, Ungate
+from tests.simulation.acts.tenants import CreateClass
+from tests.simulation.cluster import CLASSES, Setting, node_name
+from tests.simulation.laws.endings import Gone, Served
+from tests.simulation.laws.health import Health
+from tests.simulation.laws.law import Broken, Law
+from tests.simulation.laws.log import Promises, Proven
+from tests.simulation.laws.measure import Measure
+from tests.simulation.laws.pins import OneStart, Pins
+from tests.simulation.laws.room import Kept, Room
+from tests.simulation.laws.sets import Shown, Told, Whole
+from tests.simulation.lanes import NeverRests
+from tests.simulation.picture import Picture
+from tests.simulation.script import VMS
+from tests.simulation.world import World, worlds_own_chance
+from schemas.streams import DECISIONS, EVENTS
+
+LAWS: tuple[type[Law], ...] = (
+    Room, Kept, Pins, OneStart, Whole, Told, Shown, Gone, Served, Promises, Proven, Measure, Health,
+)  # fmt: skip
+REST_MAX_S = 900.0
+"""After all troubles are over, everyone is served within so much time: KubeVirt's own back-off is five minutes."""
+
+LOOK_S = 1.0
+QUIET_S = 8.0
+FIRST_S = 5.0
+
+
+class Lived(msgspec.Struct):
+    """What became of a world. `broken` None: all laws held."""
+
+    broken: Broken | None
+    at_s: float
+    steps: int
+    inputs: int
+    decisions: int
+    digest: str
+
+
+class Life:
+    """A world under its laws."""
+
+    def __init__(self, seed: int, setting: Setting, tell: Callable[[World, str], None] = lambda _, __: None) -> None:
+        self.world = World(seed, setting)
+        self.picture = Picture(self.world.journal)
+        self.laws = [law(self.world, self.picture) for law in LAWS]
+        self.picture.listeners += [law.decided for law in self.laws]
+        self._tell = tell
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Live through the acts. Raises `Broken`."""
+        world = self.world
+        world.calm = not any(step.act.troubles for step in steps)
+        world.begin()
+        world.director.run_for(FIRST_S)
+        for step in steps:
+            self._tell(world, repr(step))
+            step.act.begin(world)
+            world.director.run_for(step.wait_s)
+            self.hold()
+        self.rest()
+
+    def hold(self) -> None:
+        """Ask every law. Raises `Broken`."""
+        self.world.look()
+        self.picture.catch_up()
+        for law in self.laws:
+            self._ask(law, law.step())
+
+    def _ask(self, law: Law, said: Iterator[str]) -> None:
+        found = [*law.found, *said]
+        law.found.clear()
+        if found:
+            raise Broken(law.name, "; ".join(found))
+
+    def rest(self) -> None:
+        """Heal everything, wait until all are served and nothing happens any more, and ask the laws of rest."""
+        self._tell(self.world, "all troubles are over")
+        heal(self.world)
+        served = next(law for law in self.laws if isinstance(law, Served))
+        director = self.world.director
+        director.run_until(lambda: not any(served.unserved()), REST_MAX_S, every_s=LOOK_S)
+        self.hold()
+        # What was written last comes back, and is covered.
+        director.run_for(QUIET_S)
+        for _ in range(3):
+            director.run_until(self._is_quiet, QUIET_S, every_s=0.05)
+        self.hold()
+        for law in self.laws:
+            self._ask(law, law.rest())
+
+    def _is_quiet(self) -> bool:
+        """Say whether every input is covered, and every binder has folded it."""
+        events = self.world.journal.streams[EVENTS].last
+        decisions = self.world.journal.streams[DECISIONS].last
+        for process in self.world.processes.values():
+            follower = process.binder.follower if process.binder is not None else None
+            if follower is not None and follower.book.state.events_seq != events:
+                return False
+        return decisions > 0
+
+
+    def digest(self) -> str:
+        """Return a digest over all that both streams hold."""
+        told = hashlib.sha256()
+        for stream in (EVENTS, DECISIONS):
+            for message in self.world.journal.streams[stream].messages:
+                told.update(canonical(message))
+        return told.hexdigest()
+
+
+def heal(world: World) -> None:
+    """End all troubles: everyone is back, nobody stands in the way."""
+    world.weather.clear()
+    for process in world.processes.values():
+        process.lane.frozen_until = 0.0
+        process.lane.crash_after = 0
+    for number in range(len(world.setting.cards)):
+        if world.cluster.find(NODE, node_name(number)) is None:
+            AddNode(number).begin(world)
+        for act in (NodeUp(number), PluginBack(number), Untaint(number)):
+            act.begin(world)
+    for pod in world.cluster.objects(POD):
+        name = meta(pod)["name"]
+        if name.startswith("grab-"):
+            LetGo(int(name.removeprefix("grab-"))).begin(world)
+    for name in CLASSES:
+        if world.cluster.find(GPU_CLASS, name) is None:
+            CreateClass(name).begin(world)
+    for number in range(VMS):
+        Ungate(number).begin(world)
+    Pause(paused=False).begin(world)
+
+
+def lived(seed: int, setting: Setting, steps: Sequence[Step], tell: Callable[[World, str], None] = lambda _, __: None) -> Lived:
+    """Live a world and tell what became of it."""
+    life = Life(seed, setting, tell)
+    world, broken = life.world, None
+    # What the collector finds, and when, must not depend on the worlds before this one.
+    gc.collect()
+    gc.disable()
+    with worlds_own_chance(world):
+        try:
+            life.run(steps)
+        except Broken as crime:
+            broken = crime
+        except NeverRests as restless:
+            broken = Broken("Rest", str(restless))
+        finally:
+            at_s = world.now
+            world.end()
+            gc.enable()
+    return Lived(broken, at_s, len(steps), world.journal.streams[EVENTS].last, life.picture.frames, life.digest())

@@ -1,0 +1,165 @@
+"""The checkers' own picture of the log: what was observed and what was decided, folded apart from the program's fold.
+
+It reads the stored bytes of both streams and knows no more than: sessions, the newest view of each object, the
+bookings as decisions said them. Whoever listens is told of each decision before it is folded.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from binder.memory_journal import MemoryJournal
+from schemas import decisions as d
+from schemas import events as e
+from schemas.frames import Epoch, Frame, decode_record
+from schemas.objects import AnyView, Gone, NodeView, PodView, Stamp, rv_after
+from schemas.streams import DECISIONS, EVENTS
+
+
+class Booking(msgspec.Struct, frozen=True):
+    """What a set holds: a node, for one pod; `former` is the temporary pod before it."""
+
+    node: str
+    pod: str
+    pod_uid: str
+    requests: dict[str, int]
+    former: str = ""
+
+
+class Session(msgspec.Struct):
+    """One kind's session."""
+
+    number: int
+    rewound: bool
+    listing: set[str] | None
+
+
+Listener = Callable[[Stamp, d.Decision], None]
+
+
+class Picture:
+    """The log as it stands. `bookings`, `claims` by VMI uid; `placed` by pod uid: nodes it was ever placed on."""
+
+    def __init__(self, journal: MemoryJournal) -> None:
+        self._streams = journal.streams
+        self._decisions = 0
+        self._events = 0
+        self.generation = 0
+        self.epochs = 0
+        self.frames = 0
+        self.objects: dict[str, dict[str, AnyView]] = {}
+        self.sessions: dict[str, Session] = {}
+        self.claims: dict[str, tuple[d.TemplateClaim, ...]] = {}
+        self.bookings: dict[str, Booking] = {}
+        self.reasons: dict[str, str] = {}
+        self.placed: dict[str, list[str]] = {}
+        self.listeners: list[Listener] = []
+
+    def catch_up(self) -> None:
+        """Fold what the log holds by now."""
+        messages = self._streams[DECISIONS].messages
+        while self._decisions < len(messages):
+            record = decode_record(messages[self._decisions].body)
+            self._decisions += 1
+            if isinstance(record, Epoch):
+                self.epochs += 1
+            if isinstance(record, Frame):
+                self.frames += 1
+                self.generation = record.generation
+                self._fold(record)
+
+    def _fold(self, frame: Frame) -> None:
+        said = {entry.cause: entry.decisions for entry in frame.entries}
+        for sequence in range(frame.covers_from, frame.covers_to + 1):
+            message = self._streams[EVENTS].messages[sequence - 1]
+            assert message.sequence == sequence
+            self._hear(sequence, message.body)
+            for place, decision in enumerate(said.get(sequence, ())):
+                for listener in self.listeners:
+                    listener(Stamp(frame.generation, sequence, place), decision)
+                self._decided(decision)
+
+    def _hear(self, sequence: int, body: bytes) -> None:
+        event = e.decode_event(body)
+        match event:
+            case e.SessionOpened():
+                self.sessions[event.kind] = Session(sequence, event.rewound, set())
+            case e.Changes():
+                session = self.sessions.get(event.kind)
+                if session is not None and session.number == event.session:
+                    for view in event.changes:
+                        self._see(event.kind, session, view)
+            case e.SessionSynced():
+                session = self.sessions.get(event.kind)
+                if session is not None and session.number == event.session and session.listing is not None:
+                    self._sync(event, session)
+            case _:
+                pass
+
+    def _see(self, kind: str, session: Session, view: AnyView | Gone) -> None:
+        table = self.objects.setdefault(kind, {})
+        known = table.get(view.key)
+        if isinstance(view, Gone):
+            if known is not None and not rv_after(known.rv, view.rv):
+                del table[view.key]
+            return
+        if session.listing is not None:
+            session.listing.add(view.key)
+        rewound = session.rewound and session.listing is not None
+        if known is None or rewound or rv_after(view.rv, known.rv):
+            table[view.key] = view
+
+    def _sync(self, event: e.SessionSynced, session: Session) -> None:
+        table, listed = self.objects.setdefault(event.kind, {}), session.listing or set()
+        for key in [key for key in table if key not in listed]:
+            if session.rewound or not rv_after(table[key].rv, event.rv):
+                del table[key]
+        session.listing = None
+
+    def _decided(self, decision: d.Decision) -> None:
+        match decision:
+            case d.SetOpened():
+                self.claims[decision.vmi.uid] = decision.claims
+            case d.SetPlaced():
+                self._place(decision)
+            case d.SetWaits():
+                self.reasons[decision.vmi.uid] = decision.reason
+            case d.SetReleased():
+                self.bookings.pop(decision.vmi.uid, None)
+                self.reasons.pop(decision.vmi.uid, None)
+            case d.SetClosed():
+                for table in (self.bookings, self.claims, self.reasons):
+                    table.pop(decision.vmi.uid, None)  # type: ignore[attr-defined]  # three tables by uid
+            case _:
+                pass
+
+    def _place(self, decision: d.SetPlaced) -> None:
+        uid = decision.vmi.uid
+        before = self.bookings.get(uid)
+        former = before.pod_uid if before is not None and before.pod_uid != decision.pod_uid else ""
+        pod = self.pod(f"{decision.vmi.namespace}/{decision.pod}")
+        requests = dict(pod.requests) if pod is not None else {}
+        self.bookings[uid] = Booking(decision.node, decision.pod, decision.pod_uid, requests, former)
+        self.placed.setdefault(decision.pod_uid, []).append(decision.node)
+        self.reasons.pop(uid, None)
+
+    def pod(self, key: str) -> PodView | None:
+        """Return the pod as last observed."""
+        found = self.objects.get("pods", {}).get(key)
+        return found if isinstance(found, PodView) else None
+
+    def node(self, name: str) -> NodeView | None:
+        """Return the node as last observed."""
+        found = self.objects.get("nodes", {}).get(name)
+        return found if isinstance(found, NodeView) else None
+
+    def used(self, node: str, resource: str, *, without: str = "") -> int:
+        """Count what bookings, but that of one VMI, and other pods take of a node."""
+        booked = {uid: one for uid, one in self.bookings.items() if one.node == node}
+        own = {pod for one in booked.values() for pod in (one.pod_uid, one.former) if pod}
+        total = sum(one.requests.get(resource, 0) for uid, one in booked.items() if uid != without)
+        for pod in self.objects.get("pods", {}).values():
+            assert isinstance(pod, PodView)
+            if pod.node == node and not pod.ended and pod.uid not in own:
+                total += pod.requests.get(resource, 0)
+        return total

@@ -1,0 +1,129 @@
+"""A seed's script: the setting, and the acts with their waits. Which sorts of trouble there are is itself drawn by seed."""
+
+import random
+from collections.abc import Callable
+
+from tests.simulation.acts import machines as m
+from tests.simulation.acts import strangers as s
+from tests.simulation.acts import tenants as t
+from tests.simulation.acts import troubles as u
+from tests.simulation.acts.act import Act, Step
+from tests.simulation.cluster import Setting
+
+VMS = 7
+WAITS_S = (0.0, 0.0, 0.02, 0.2, 0.5, 1.0, 1.0, 2.0, 4.0, 7.0)
+ROLES = ("binder-1", "binder-2", "ingest-1", "projector-1", "projector-2", "webhooks-1", u.LEADER, u.LEADER)
+CODES = (0, 0, 409, 422, 429, 500, 503)
+
+Drawn = Callable[[random.Random, Setting], Act]
+Sort = tuple[tuple[int, Drawn], ...]
+"""Weight and maker of each act of a sort."""
+
+
+def _vm(chance: random.Random) -> int:
+    return chance.randrange(VMS)
+
+
+def _node(chance: random.Random, setting: Setting) -> int:
+    return chance.randrange(len(setting.cards))
+
+
+TENANTS: Sort = (
+    (9, lambda c, _: t.CreateVm(_vm(c), c.randrange(8), c.choice((0, 0, 0, 1, 2)), c.choice((0, 0, 0, 0, 1, 2)))),
+    (3, lambda c, _: t.StopVm(_vm(c))),
+    (3, lambda c, _: t.StartVm(_vm(c))),
+    (3, lambda c, _: t.DeleteVm(_vm(c))),
+    (2, lambda c, _: t.RestartVmi(_vm(c))),
+    (1, lambda c, _: t.DeleteLauncher(_vm(c), c.choice((0, 1, 5)))),
+    (2, lambda c, _: t.GuestEnds(_vm(c), c.choice(("Succeeded", "Failed")))),
+    (1, lambda c, _: t.DeleteClaim(_vm(c))),
+)
+CLASSES: Sort = (
+    (1, lambda c, _: t.DeleteClass(c.choice(("card", "slice")))),
+    (2, lambda c, _: t.CreateClass(c.choice(("card", "slice")))),
+)
+NODES: Sort = (
+    (2, lambda c, w: m.NodeDown(_node(c, w))),
+    (3, lambda c, w: m.NodeUp(_node(c, w))),
+    (1, lambda c, w: m.Reboot(_node(c, w), c.choice((1.0, 8.0)))),
+    (2, lambda c, w: m.PluginLost(_node(c, w))),
+    (3, lambda c, w: m.PluginBack(_node(c, w))),
+    (1, lambda c, w: m.Taint(_node(c, w), c.random() < 0.5)),
+    (2, lambda c, w: m.Untaint(_node(c, w))),
+    (1, lambda c, w: m.Cordon(_node(c, w))),
+    (1, lambda c, w: m.Relabel(_node(c, w), c.choice((1, 2)))),
+    (1, lambda c, w: m.RemoveNode(_node(c, w))),
+    (2, lambda c, w: m.AddNode(_node(c, w))),
+)
+STRANGERS: Sort = (
+    (3, lambda c, w: s.Grab(c.randrange(3), _node(c, w), c.choice((1, 2)), c.random() < 0.3)),
+    (3, lambda c, _: s.LetGo(c.randrange(3))),
+    (1, lambda c, _: s.GateLaunchers(_vm(c))),
+    (2, lambda c, _: s.Ungate(_vm(c))),
+    (2, lambda c, _: s.Narrow(_vm(c), c.choice((1, 2)))),
+    (1, lambda _, __: s.Pause(True)),
+    (2, lambda _, __: s.Pause(False)),
+)
+CRASHES: Sort = (
+    (3, lambda c, _: u.Crash(c.choice(ROLES), c.choice((1, 3, 10, 30, 100, 300)))),
+    (2, lambda c, _: u.Freeze(c.choice(ROLES), c.choice((0.5, 3.0, 5.0, 9.0)))),
+)
+API: Sort = (
+    (3, lambda c, _: u.ApiRefuses(c.choice(CODES), c.choice((0.2, 0.6)), c.choice((1.0, 5.0)), _role(c))),
+    (1, lambda c, _: u.ApiAway(c.choice((1.0, 4.0)), _role(c))),
+    (2, lambda c, _: u.Slow(c.choice(("api", "watch")), c.choice((0.3, 2.0)), c.choice((2.0, 6.0)), _role(c))),
+    (2, lambda c, _: u.CutWatches(c.random() < 0.5)),
+)
+RESTORES: Sort = (
+    (2, lambda _, __: u.Backup()),
+    (1, lambda _, __: u.Restore()),
+)
+JOURNAL: Sort = (
+    (1, lambda c, _: u.JournalAway(c.choice((0.5, 3.0)), _role(c))),
+    (3, lambda c, _: u.Publishes(c.choice(KINDS), c.choice((0.2, 0.6)), c.choice((1.0, 5.0)), _role(c), c.choice((1.0, 6.0)))),
+    (1, lambda c, _: u.Slow("journal", c.choice((0.3, 2.0)), c.choice((2.0, 6.0)), _role(c))),
+    (1, lambda c, _: u.StampJump(c.choice((-50.0, -5.0, 5.0, 40.0)))),
+)
+KINDS = ("lost", "lost answer", "late")
+SORTS: tuple[tuple[Sort, float, int], ...] = (
+    (TENANTS, 1.0, 10),
+    (CLASSES, 0.25, 1),
+    (NODES, 0.6, 4),
+    (STRANGERS, 0.5, 3),
+    (CRASHES, 0.5, 3),
+    (API, 0.5, 2),
+    (RESTORES, 0.15, 2),
+    (JOURNAL, 0.5, 2),
+)
+"""Each sort of act: in how many worlds it happens, and how often there beside the others."""
+
+
+def _role(chance: random.Random) -> str:
+    return chance.choice(("", "binder", "ingest", "projector", "webhooks"))
+
+
+def setting_of(seed: int) -> Setting:
+    """Return what the seed's world begins with."""
+    chance = random.Random(f"setting {seed}")
+    nodes = chance.choice((1, 2, 2, 3))
+    return Setting(
+        cards=tuple(chance.randrange(1, 4) for _ in range(nodes)),
+        slices=tuple(chance.choice((0, 2, 4)) for _ in range(nodes)),
+        binders=chance.choice((1, 2)),
+        projectors=chance.choice((1, 1, 2)),
+        lag_s=chance.choice((0.0, 0.0, 1.5)),
+        boot_s=chance.choice((0.0, 2.0)),
+        snapshot_every=chance.choice((5, 40, 20_000)),
+    )
+
+
+def script_of(seed: int, steps: int) -> list[Step]:
+    """Return the seed's acts."""
+    setting, chance = setting_of(seed), random.Random(f"script {seed}")
+    sorts = [(sort, weight) for sort, share, weight in SORTS if chance.random() < share]
+    script = []
+    for _ in range(steps):
+        (sort,) = chance.choices([one for one, _ in sorts], [weight for _, weight in sorts])
+        (make,) = chance.choices([one for _, one in sort], [weight for weight, _ in sort])
+        script.append(Step(make(chance, setting), chance.choice(WAITS_S)))
+    return script
