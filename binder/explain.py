@@ -5,12 +5,16 @@ import msgspec
 from binder.book import Book
 from binder.decide_set import need_of
 from binder.placement import Need, obstacle
-from binder.rules.serving import tolerates
+from binder.rules.serving import HARD_EFFECTS, terms_accept, tolerates
 from binder.state import GpuSet
 from binder.usage import units
 from schemas.decisions import TemplateClaim
-from schemas.objects import NodeView, Taint
+from schemas.objects import NodeSelectorTerm, NodeView, PodView, Taint, VmiView
 from schemas.reasons import Wait
+
+CPU, IN_BYTES, HUGE_PAGES = "cpu", ("memory", "ephemeral-storage"), "hugepages-"
+MEBIBYTE = 1024 * 1024
+NOT_STARTED = "it has no VMI: it is stopped, or its start was refused, which its events tell"
 
 
 class NodeVerdict(msgspec.Struct, frozen=True):
@@ -24,9 +28,9 @@ class NodeVerdict(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """What is known of one VM's set. `phase`: Placed, Waiting, NotStarted, NoGPUs or Unknown.
+    """What is known of one VM's set. `phase`: Placed, Waiting, NotStarted or Unknown.
 
-    `place`: position in the queue from 1, 0 where it does not wait. `since_ns`: logical time it waits.
+    `place`: position in the queue from 1, 0 where it does not wait. `waits_ns`: logical time it waits.
     """
 
     namespace: str
@@ -51,7 +55,7 @@ def explain(book: Book, namespace: str, name: str) -> Explanation:
         known = state.vm(key)
         if known is None:
             return Explanation(namespace, name, "Unknown", "no VM or VMI with a GPU reference has this name")
-        return Explanation(namespace, name, "NotStarted", "the VM refers to GPUs and has no VMI: it is not started")
+        return Explanation(namespace, name, "NotStarted", NOT_STARTED)
     gpu_set = state.sets.get(vmi.uid)
     if gpu_set is None:
         return Explanation(namespace, name, "NotStarted", "no admitted launcher stands behind our gate yet")
@@ -70,7 +74,8 @@ def explain(book: Book, namespace: str, name: str) -> Explanation:
         )
     pod = book.launcher_of(vmi)
     need = need_of(book, vmi, gpu_set, pod) if pod is not None and gpu_set.claims else None
-    verdicts = _verdicts(book, need) if isinstance(need, Need) else ()
+    asked = _Asked(book, need, _volumes(book, vmi, pod)) if pod is not None and isinstance(need, Need) else None
+    verdicts = _verdicts(asked) if asked is not None else ()
     waiting = [uid for uid, other in state.sets.items() if other.reason is not None and not other.node]
     first = state.first_wait.get(key, gpu_set.opened_ns)
     return Explanation(
@@ -86,19 +91,38 @@ def explain(book: Book, namespace: str, name: str) -> Explanation:
     )
 
 
-def _verdicts(book: Book, need: Need) -> tuple[NodeVerdict, ...]:
-    nodes = [book.state.node(name) for name in sorted(book.state.objects["nodes"])]
-    return tuple(_verdict(book, need, node) for node in nodes if node is not None)
+class _Asked(msgspec.Struct, frozen=True):
+    """What a waiting set asks of each node; `volumes`: its bound volumes by name with who reaches them."""
+
+    book: Book
+    need: Need
+    volumes: dict[str, tuple[NodeSelectorTerm, ...]]
 
 
-def _verdict(book: Book, need: Need, node: NodeView) -> NodeVerdict:
-    reason = obstacle(book, need, node)
-    free = {resource: book.free(node, resource) for resource in sorted(need.units)}
-    offered = {resource: node.allocatable.get(resource, 0) for resource in sorted(need.units)}
-    return NodeVerdict(node.name, reason, _detail(book, need, node, reason), free, offered)
+def _volumes(book: Book, vmi: VmiView, pod: PodView) -> dict[str, tuple[NodeSelectorTerm, ...]]:
+    found = {}
+    for name in sorted({*vmi.volumes, *pod.pvcs}):
+        pvc = book.state.pvc(f"{vmi.namespace}/{name}")
+        pv = book.state.pv(pvc.volume) if pvc is not None and pvc.volume else None
+        if pv is not None and pv.terms is not None:
+            found[name] = pv.terms
+    return found
 
 
-def _detail(book: Book, need: Need, node: NodeView, reason: Wait | None) -> str:
+def _verdicts(asked: _Asked) -> tuple[NodeVerdict, ...]:
+    nodes = [asked.book.state.node(name) for name in sorted(asked.book.state.objects["nodes"])]
+    return tuple(_verdict(asked, node) for node in nodes if node is not None)
+
+
+def _verdict(asked: _Asked, node: NodeView) -> NodeVerdict:
+    reason = obstacle(asked.book, asked.need, node)
+    free = {resource: asked.book.free(node, resource) for resource in sorted(asked.need.units)}
+    offered = {resource: node.allocatable.get(resource, 0) for resource in sorted(asked.need.units)}
+    return NodeVerdict(node.name, reason, _detail(asked, node, reason), free, offered)
+
+
+def _detail(asked: _Asked, node: NodeView, reason: Wait | None) -> str:
+    need = asked.need
     match reason:
         case None:
             return "would fit"
@@ -108,33 +132,44 @@ def _detail(book: Book, need: Need, node: NodeView, reason: Wait | None) -> str:
         case Wait.NODE_NOT_READY:
             return "cordoned" if node.unschedulable else "being deleted" if node.deleting else "not ready"
         case Wait.TAINT_NOT_TOLERATED:
-            return "taint " + ", ".join(_taint(taint) for taint in _hard(node, need)) + " not tolerated by every class"
+            return "not tolerated: taint " + ", ".join(_taint(taint) for taint in _hard(node, need))
         case Wait.NODE_AFFINITY:
-            return "the launcher's node selector or required affinity does not accept it"
+            wrong = [f"{key}={value}" for key, value in need.selector.items() if node.labels.get(key) != value]
+            return f"node selector {', '.join(sorted(wrong))}" if wrong else "required node affinity"
         case Wait.VOLUME_ELSEWHERE:
-            return "a volume can't be reached from it"
+            away = [name for name, terms in asked.volumes.items() if not terms_accept(terms, node)]
+            return f"out of its reach: volume {', '.join(away)}"
         case Wait.NO_ROOM:
-            return _short(book, node, need.units)
+            return _short(asked.book, node, need.units)
         case Wait.NO_ROOM_OTHER:
-            return _short(book, node, need.requests)
+            return _short(asked.book, node, need.requests)
         case _:
             return str(reason)
 
 
 def _short(book: Book, node: NodeView, wanted: dict[str, int]) -> str:
     return "; ".join(
-        f"{max(book.free(node, name), 0)} of {amount} {name} free"
+        f"{_amount(name, max(book.free(node, name), 0))} of {_amount(name, amount)} {name} free"
         for name, amount in sorted(wanted.items())
         if amount and book.free(node, name) < amount
     )
+
+
+def _amount(name: str, amount: int) -> str:
+    """Return an amount as people write it: cores, MiB, units."""
+    if name == CPU:
+        rest = f"{amount % 1000:03}".rstrip("0")
+        return f"{amount // 1000}.{rest}" if rest else str(amount // 1000)
+    if name in IN_BYTES or name.startswith(HUGE_PAGES):
+        return f"{amount // MEBIBYTE:,}Mi"
+    return str(amount)
 
 
 def _hard(node: NodeView, need: Need) -> list[Taint]:
     return [
         taint
         for taint in node.taints
-        if taint.effect in {"NoSchedule", "NoExecute"}
-        and not all(tolerates(tolerations, taint) for tolerations in need.tolerations)
+        if taint.effect in HARD_EFFECTS and not all(tolerates(tolerations, taint) for tolerations in need.tolerations)
     ]
 
 

@@ -9,7 +9,7 @@ import typer
 from binder.voiding import void as skip
 from deploy.commands import options as o
 from deploy.commands.endings import USAGE, Failed, carry_out
-from deploy.commands.terminal import out, print_json
+from deploy.commands.terminal import out, print_json, say
 
 
 def adopt(
@@ -62,10 +62,8 @@ async def _adopt(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dr
         await check_fresh(client, opened.journal, kube.namespace)
         if dry_run:
             names = ", ".join(f"{spec.name} ({replicas})" for spec in STREAMS)
-            out().print(
-                f"nothing stands in the way; adopt would make the streams {names}, copies in brackets,", soft_wrap=True
-            )
-            out().print(f"a genesis in DECISIONS, and the anchor in namespace {kube.namespace}", soft_wrap=True)
+            say(out(), f"nothing stands in the way; adopt would make the streams {names}, copies in brackets,")
+            say(out(), f"a genesis in DECISIONS, and the anchor in namespace {kube.namespace}")
             return
         await ensure_namespace(client, kube.namespace)
         await create_streams(opened.journal, replicas=replicas)
@@ -73,9 +71,7 @@ async def _adopt(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dr
     if json:
         print_json({"log": tip.log_id, "generation": tip.generation, "hash": tip.hash.hex()})
         return
-    out().print(
-        f"log [bold]{tip.log_id}[/] begins, generation {tip.generation}, anchored in {kube.namespace}", soft_wrap=True
-    )
+    say(out(), f"log [bold]{tip.log_id}[/] begins, generation {tip.generation}, anchored in {kube.namespace}")
 
 
 def void(
@@ -123,4 +119,4 @@ async def _void(reach: o.NatsOptions, sequence: int, why: str, who: str, *, forc
     if json:
         print_json({"decisions": at, "voided": sequence, "who": record.who, "why": record.why})
         return
-    out().print(f"EVENTS {sequence} is skipped from DECISIONS {at} on", soft_wrap=True)
+    say(out(), f"EVENTS {sequence} is skipped from DECISIONS {at} on")

@@ -18,7 +18,7 @@ from deploy.commands import options as o
 from deploy.commands import showing
 from deploy.commands.endings import BROKEN, DIFFERENT, OK, carry_out
 from deploy.commands.proof import print_report, report_as_json
-from deploy.commands.terminal import count, duration, err, indented, out, print_json
+from deploy.commands.terminal import count, duration, err, indented, out, print_json, say
 
 if TYPE_CHECKING:
     from deploy.demo import Change, Demo, Proof
@@ -211,8 +211,6 @@ class Teller(Silent):
         took = duration(round((time.monotonic() - self._began) * 1_000_000_000))
         self._out.print(f"\n[dim]all of it in {took}[/]")
         if self._keep is not None:
-            option = f"--data {self._keep}"
-            self._out.print(
-                f"[dim]look further: gpubinder replay {option}, gpubinder verify --no-anchor {option}[/]",
-                soft_wrap=True,
-            )
+            self._out.print("[dim]look further:[/]")
+            for words in ("replay", "verify --no-anchor"):
+                say(self._out, f"  gpubinder {words} --data {self._keep}")

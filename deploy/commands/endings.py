@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import structlog
 import typer
+from rich.markup import escape
 
-from deploy.commands.terminal import err
+from deploy.commands.terminal import err, say
 
 OK: Final = 0
 FAILED: Final = 1
@@ -46,7 +47,7 @@ def carry_out(work: Coroutine[Any, Any, int | None]) -> None:
         told = sentence(error)
         if told is None:
             raise
-        err().print(f"[bold red]gpubinder:[/] {_plain(told[0])}", soft_wrap=True)
+        say(err(), f"[bold red]gpubinder:[/] {escape(told[0])}")
         raise typer.Exit(told[1]) from None
     if code:
         raise typer.Exit(code)
@@ -87,10 +88,6 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
     if isinstance(error, (*known, *machine)) and not isinstance(error, KeyError | IndexError):
         return str(error), FAILED
     return None
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")
 
 
 def _quiet_logs() -> None:

@@ -6,12 +6,15 @@ from typing import Annotated
 import msgspec
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from binder.audit import Auditor, Difference, Part, Report
 from binder.tip import Tip
 from deploy.commands import options as o
 from deploy.commands.endings import BROKEN, DIFFERENT, OK, Failed, carry_out
-from deploy.commands.terminal import count, duration, err, out, print_json, progress
+from deploy.commands.terminal import count, duration, err, indented, out, print_json, progress, say
 
 _REFRESH_S = 0.1
 _SECOND_NS = 1_000_000_000
@@ -121,7 +124,7 @@ def print_report(console: Console, report: Report, *, asked: bool, indent: int =
         print_difference(console, report.difference)
     if report.finding:
         console.print()
-        console.print(f"[bold red]{report.finding}[/]", soft_wrap=True)
+        say(console, f"[bold red]{escape(report.finding)}[/]")
 
 
 _GOOD, _BAD, _NONE = "[green]✓[/]", "[red]✗[/]", "[yellow]-[/]"
@@ -166,14 +169,12 @@ def print_difference(console: Console, difference: Difference) -> None:
     from binder.telling import told_decision
 
     console.print(f"[bold]EVENTS {difference.sequence}[/] is the first input that is decided otherwise:")
+    shown = Table.grid(padding=(0, 2, 0, 0))
     for title, style, decisions in (
         ("logged", "red", difference.logged),
         ("these rules", "green", difference.derived),
     ):
         told = [told_decision(decision) for decision in decisions] or ["nothing"]
         for place, line in enumerate(told):
-            console.print(f"  [{style}]{title if place == 0 else '':<12}[/]{_plain(line)}", soft_wrap=True)
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")
+            shown.add_row(Text(title if place == 0 else "", style=style), Text(line))
+    console.print(indented(shown))

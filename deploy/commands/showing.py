@@ -37,7 +37,7 @@ def place_line(book: Book, log_id: str, sequence: int) -> Text:
     line = Text.assemble(
         "log ",
         (log_id or "-", "bold"),
-        f" generation {state.generation}, after DECISIONS ",
+        f", generation {state.generation}\nafter DECISIONS ",
         (str(sequence), "bold"),
         ", EVENTS ",
         (str(state.events_seq), "bold"),
@@ -151,7 +151,7 @@ def _is_bare(verdict: NodeVerdict) -> bool:
 
 def machines_table(found: Sequence[Explanation]) -> Table:
     """Return VMs by where they are: node, or the reason and the place in line."""
-    shown = table("VM", "GPUs", "node", "")
+    shown = table("VM", "GPUs", "node", "state")
     for _, group in groupby(found, key=lambda one: one.namespace):
         for one in group:
             shown.add_row(f"{one.namespace}/{one.name}", units(one.claims) or "-", one.node or "-", _word(one))

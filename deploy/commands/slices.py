@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from binder.audit import Auditor, Difference, Report, Turn
 from binder.journal import Journal
@@ -16,7 +19,7 @@ from binder.telling import about_decision, about_event, told_decision, told_even
 from deploy.commands import options as o
 from deploy.commands.endings import Failed, carry_out
 from deploy.commands.proof import code_of, print_report, report_as_json
-from deploy.commands.terminal import out, print_json
+from deploy.commands.terminal import out, print_json, say
 from schemas.streams import DECISIONS, EVENTS
 
 AROUND = 50
@@ -88,8 +91,8 @@ async def _slice(reach: o.NatsOptions, output: Path, bounds: tuple[int, int] | N
         return
     console = out()
     stretch = "EVENTS {events_from} to {events_to}, DECISIONS {decisions_from} to {decisions_to}, {bytes:,} bytes"
-    console.print(f"[bold]{output}[/]: {stretch.format(**about)}", soft_wrap=True)
-    console.print(f"run it again with: gpubinder rerun {output}", style="dim", soft_wrap=True)
+    say(console, f"[bold]{output}[/]: {stretch.format(**about)}")
+    say(console, f"run it again with: gpubinder rerun {output}", style="dim")
 
 
 def _about_slice(file: Path, found: Slice) -> dict[str, object]:
@@ -159,7 +162,7 @@ async def _rerun(file: Path, *, step: bool, json: bool) -> int:
 def _print(console: Console, found: Slice, before: str, report: Report, behind: list[Turn]) -> None:
     head = found.head
     console.print(f"EVENTS {head.events_from} to {head.events_to}, from the state after DECISIONS {head.tip.sequence}")
-    console.print(f"state {before}", style="dim", soft_wrap=True)
+    say(console, f"state {before}", style="dim")
     console.print()
     print_report(console, report, asked=True)
     if behind:
@@ -192,13 +195,14 @@ class Heard:
         head = f"[bold]{turn.message.sequence:>7}[/]  "
         console.print(head, end="")
         console.print(told_event(turn.message.body), markup=False, no_wrap=True, overflow="ellipsis")
+        shown = Table.grid(padding=(0, 1, 0, 0))
+        mark = Text("=", style="green") if same else Text("logged", style="red")
         for decision in turn.logged:
-            mark = "[green]=[/]" if same else "[red]logged[/]"
-            console.print(f"         {mark} ", end="")
-            console.print(told_decision(decision), markup=False, soft_wrap=True)
+            shown.add_row(mark, Text(told_decision(decision)))
         for decision in () if same else turn.derived or ():
-            console.print("         [yellow]decided[/] ", end="")
-            console.print(told_decision(decision), markup=False, soft_wrap=True)
+            shown.add_row(Text("decided", style="yellow"), Text(told_decision(decision)))
+        if shown.rows:
+            console.print(Padding(shown, (0, 0, 0, 9), expand=False))
         if (turn.logged or turn.derived) and not _goes_on():
             self._console = None
 

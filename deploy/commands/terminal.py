@@ -10,6 +10,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
+from rich.text import Text
 
 PIPED_WIDTH = 160
 WIDE = 100
@@ -34,10 +35,18 @@ def _console(*, stderr: bool) -> Console:
     return Console(stderr=stderr, highlight=False, width=PIPED_WIDTH if piped else None)
 
 
+def say(console: Console, text: str | Text, *, style: str = "") -> None:
+    """Print a sentence: broken between words on a terminal, whole in a file or a pipe."""
+    console.print(text, style=style or None, soft_wrap=not console.is_terminal)
+
+
 def table(*columns: str | Column) -> Table:
-    """Return an empty table in the house's form: a rule under the head, no frame, no wrapped cells."""
+    """Return an empty table in the house's form: a rule under the head, no frame.
+
+    Where it is wider than the terminal, the last column gives way: its cells go on in a line below.
+    """
     chosen = [column if isinstance(column, Column) else Column(column) for column in columns]
-    for column in chosen:
+    for column in chosen[:-1]:
         column.no_wrap, column.overflow = True, "ellipsis"
     return Table(
         *chosen, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold dim"
