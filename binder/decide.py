@@ -60,6 +60,9 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
             yield opened
         placed = placing(book, vmi, touched.among(uid))
         if placed is not None:
+            if book.state.sets[uid].node:
+                # A launcher that takes over from its temporary pod may ask for less: who is ahead looks once more.
+                rank = FIRST
             yield placed
             touched.look_again()
         else:

@@ -15,7 +15,12 @@ from binder.step import read_input, step
 from schemas import decisions as d
 from schemas.events import AnyEvent
 from schemas.names import GATE
-from schemas.objects import NodeView, PodView, Stamp
+from schemas.objects import PodView, Stamp, VmiView
+from tests.binder.oracle import place, used_on, verdict
+
+
+CROWD = 40
+"""With more VMIs than this the order of the queue is not counted anew: it takes the square of them."""
 
 
 def live(book: Book, sequence: int, stamp_ns: int, body: bytes, *, lawful: bool = True) -> tuple[d.Decision, ...]:
@@ -41,11 +46,11 @@ def _broken(
     if state.now_ns < now_ns:
         yield "logical time went back (T9)"
     told: dict[str, int] = {}
-    for place, decision in enumerate(decided):
+    for entry, decision in enumerate(decided):
         yield from _law(state, decision)
         if isinstance(decision, d.SetWaits):
             told[decision.vmi.uid] = told.get(decision.vmi.uid, 0) + 1
-        evolve_decision(shadow, Stamp(state.generation, sequence, place), decision)
+        evolve_decision(shadow, Stamp(state.generation, sequence, entry), decision)
     if max(told.values(), default=0) > 1:
         yield "a set was told two reasons at one input (C59)"
     sets = {decision.vmi.uid for decision in decided if isinstance(decision, _SETS)}
@@ -104,6 +109,7 @@ def _placing(state: State, decision: d.SetPlaced) -> Iterator[str]:
         if gpu_set.node != decision.node:
             yield f"{decision}: a booked set moves from {gpu_set.node}"
         return
+    yield from _jumped(state, decision)
     node = state.node(decision.node)
     if node is None or not node.ready or node.unschedulable:
         yield f"{decision}: the node can't serve"
@@ -114,14 +120,15 @@ def _placing(state: State, decision: d.SetPlaced) -> Iterator[str]:
             yield f"{decision}: {free} of {resource} are free, {amount} are taken"
 
 
-def used_on(state: State, node: NodeView, resource: str) -> int:
-    """Count what bookings and other pods use of a node, from the tables alone."""
-    booked = [gpu_set for gpu_set in state.sets.values() if gpu_set.node == node.name]
-    own = {uid for gpu_set in booked for uid in (gpu_set.pod_uid, gpu_set.former) if uid}
-    pods = [pod for pod in state.objects["pods"].values() if isinstance(pod, PodView)]
-    return sum(gpu_set.requests.get(resource, 0) for gpu_set in booked) + sum(
-        pod.requests.get(resource, 0) for pod in pods if pod.node == node.name and not pod.ended and pod.uid not in own
-    )
+def _jumped(state: State, decision: d.SetPlaced) -> Iterator[str]:
+    """Nobody is placed before one who is ahead of it in the queue and would fit somewhere (D6)."""
+    vmis = [view for view in state.objects["virtualmachineinstances"].values() if isinstance(view, VmiView)]
+    if len(vmis) > CROWD:
+        return
+    places = {vmi.uid: place(state, vmi) for vmi in vmis}
+    for vmi in vmis:
+        if places[vmi.uid] < places[decision.vmi.uid] and str(verdict(state, vmi)).startswith("fits"):
+            yield f"{decision}: {vmi.key} is ahead of it, and fits"
 
 
 def _pod(state: State, gpu_set: GpuSet) -> PodView | None:

@@ -18,7 +18,6 @@ from schemas.objects import (
     VmiView,
 )
 from schemas.reasons import Wait
-from tests.binder.laws import used_on
 
 ORDER = list(Wait)
 
@@ -77,6 +76,22 @@ def launcher(state: State, vmi: VmiView) -> PodView | None:
         == [pod.uid]
     ]
     return max(found, key=lambda pod: (pod.created, pod.name), default=None)
+
+
+def used_on(state: State, node: NodeView, resource: str) -> int:
+    """Count what bookings and other pods use of a node, from the tables alone."""
+    booked = [gpu_set for gpu_set in state.sets.values() if gpu_set.node == node.name]
+    own = {uid for gpu_set in booked for uid in (gpu_set.pod_uid, gpu_set.former) if uid}
+    pods = [pod for pod in state.objects["pods"].values() if isinstance(pod, PodView)]
+    return sum(gpu_set.requests.get(resource, 0) for gpu_set in booked) + sum(
+        pod.requests.get(resource, 0) for pod in pods if pod.node == node.name and not pod.ended and pod.uid not in own
+    )
+
+
+def place(state: State, vmi: VmiView) -> tuple[int, bool, int, str, str]:
+    """Return where a VMI stands in the queue: less is earlier, and who never waited is behind who did (D6)."""
+    pod, first = launcher(state, vmi), state.first_wait.get(vmi.key)
+    return (-(pod.priority if pod else 0), first is None, first or 0, vmi.namespace, vmi.name)
 
 
 def verdict(state: State, vmi: VmiView) -> Wait | str | None:
