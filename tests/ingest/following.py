@@ -120,6 +120,11 @@ async def until(holds: Callable[[], bool], what: str, seconds: float = 120.0) ->
         await asyncio.sleep(0.25)
 
 
+async def time_passes(seconds: float) -> None:
+    """Let nothing happen for a while, on the loop's clock."""
+    await asyncio.sleep(seconds)
+
+
 @asynccontextmanager
 async def following(
     server: ApiServer, *, kube: Kube | None = None, journal: Recalling | None = None, in_flight: int = IN_FLIGHT_MAX

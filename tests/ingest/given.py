@@ -13,6 +13,11 @@ from deploy.world.history import Change
 from schemas.kinds import Resource
 
 Object = dict[str, Any]
+# The uids in the files: of one object per kind, of the VMI and of its launcher.
+UID = "0e9a3f7c-{:04}-4000-8000-000000000001"
+VMI_UID = "6b1f6a7e-0000-4000-8000-000000000001"
+POD_UID = "77a1c000-0000-4000-8000-000000000002"
+
 _FILES = Path(__file__).parent / "objects"
 
 

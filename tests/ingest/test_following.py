@@ -11,7 +11,7 @@ from deploy.world.apiserver import ApiServer
 from ingest.service import Ingest
 from schemas import kinds
 from schemas.kinds import Resource
-from tests.ingest.following import Leader, following, settled, until
+from tests.ingest.following import Leader, following, settled, time_passes, until
 from tests.ingest.given import Object, put
 
 NAMES = ("a", "b", "c")
@@ -90,7 +90,7 @@ class Fault:
             case "epoch":
                 await leader.begin()
             case "wait":
-                await asyncio.sleep(7)
+                await time_passes(7)
             case _:
                 await settled(server, leader, ingest)
 

@@ -4,9 +4,7 @@ import msgspec
 import pytest
 
 from ingest.classes import read_claim, read_class
-from ingest.machines import read_kubevirt, read_vm, read_vmi
 from ingest.nodes import read_namespace, read_node
-from ingest.pods import read_pod
 from ingest.settings import read_settings
 from ingest.sources import OBJECT_BYTES_MAX, Unreadable, watched
 from ingest.volumes import read_pv, read_pvc
@@ -14,11 +12,9 @@ from schemas.objects import (
     ClaimView,
     ClassView,
     Gone,
-    KubeVirtView,
     NamespaceView,
     NodeSelectorTerm,
     NodeView,
-    PodView,
     PvcView,
     PvView,
     Requirement,
@@ -26,16 +22,10 @@ from schemas.objects import (
     Stamp,
     Taint,
     Toleration,
-    VmiView,
-    VmView,
 )
-from tests.ingest.given import raw, seen
+from tests.ingest.given import UID, VMI_UID, raw, seen
 
-GPUS = '[{"className":"l40s-24c","count":2}]'
 ADA = Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule")
-UID = "0e9a3f7c-{:04}-4000-8000-000000000001"
-VMI_UID = "6b1f6a7e-0000-4000-8000-000000000001"
-POD_UID = "77a1c000-0000-4000-8000-000000000002"
 SOURCES = {source.kind: source for source in watched("gpubinder")}
 
 
@@ -68,117 +58,6 @@ def test_a_node_is_ready_only_if_it_says_so(status: str) -> None:
     """Unknown is not ready, and neither is a node without conditions."""
     assert not read_node(seen("node", status__conditions=[{"type": "Ready", "status": status}])).ready
     assert not read_node(seen("node", status=None)).ready
-
-
-def test_a_launcher_shows_all_that_placing_needs() -> None:
-    """Gates, effective requests, required terms as they stand, tolerations, volumes, owner and marks."""
-    assert read_pod(seen("launcher")) == PodView(
-        "virt-launcher-vm1-x7k2p",
-        POD_UID,
-        "2041",
-        "tenant-a",
-        phase="Pending",
-        gates=("cozystack.io/gpu", "example.com/other"),
-        requests={
-            "cpu": 405,
-            "devices.kubevirt.io/kvm": 1,
-            "ephemeral-storage": 50_000_000,
-            "memory": 9528 * 2**20 + 35_000_000,
-            "nvidia.com/NVIDIA_L40S-24C": 1,
-        },
-        launcher=True,
-        owner_uid=VMI_UID,
-        owner_name="vm1",
-        admission="5d0c1f2e-aaaa-4000-8000-000000000009",
-        node_selector={"kubernetes.io/arch": "amd64", "kubevirt.io/schedulable": "true"},
-        terms=(
-            NodeSelectorTerm(
-                match_expressions=(
-                    Requirement("zone", "In", ("a", "b")),
-                    Requirement("node-labeller.kubevirt.io/obsolete-host-model", "DoesNotExist"),
-                )
-            ),
-            NodeSelectorTerm(match_fields=(Requirement("metadata.name", "In", ("n2",)),)),
-        ),
-        tolerations=(
-            ADA,
-            Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute", 300),
-        ),
-        priority=1000,
-        pvcs=("vm1-root", "virt-launcher-vm1-x7k2p-scratch"),
-        created=1_777_798_801,
-    )
-
-
-def test_temporary_and_migration_pods_are_marked() -> None:
-    """The annotation of provisioning pods and the label of migration targets, as KubeVirt writes them."""
-    temporary = read_pod(seen("launcher", metadata__annotations={"kubevirt.io/ephemeral-provisioning": "true"}))
-    labels = {
-        "kubevirt.io": "virt-launcher",
-        "cozystack.io/gpu-reference": "true",
-        "kubevirt.io/migrationJobUID": "m1",
-    }
-    target = read_pod(seen("launcher", metadata__labels=labels))
-
-    assert isinstance(temporary, PodView)
-    assert isinstance(target, PodView)
-    assert (temporary.temporary, temporary.migration) == (True, False)
-    assert (target.temporary, target.migration) == (False, True)
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [{"kubevirt.io": "virt-launcher"}, {"cozystack.io/gpu-reference": "true"}, {"kubevirt.io": "hotplug-disk"}],
-)
-def test_other_pods_matter_on_a_node_and_for_their_room_alone(labels: dict[str, str]) -> None:
-    """Without both marks of a launcher a pod has no view until it stands on a node, and then only what it takes."""
-    waiting = read_pod(seen("launcher", metadata__labels=labels))
-    placed = read_pod(seen("launcher", metadata__labels=labels, spec__nodeName="n1"))
-
-    assert waiting == Gone("virt-launcher-vm1-x7k2p", POD_UID, "2041", "tenant-a")
-    assert isinstance(placed, PodView)
-    assert placed == PodView(
-        "virt-launcher-vm1-x7k2p",
-        POD_UID,
-        "2041",
-        "tenant-a",
-        node="n1",
-        requests=placed.requests,
-        owner_uid=VMI_UID,
-        owner_name="vm1",
-    )
-    assert placed.requests["nvidia.com/NVIDIA_L40S-24C"] == 1
-
-
-@pytest.mark.parametrize(("phase", "ended"), [("Succeeded", True), ("Failed", True), ("Running", False)])
-def test_a_terminal_pod_has_ended(phase: str, ended: bool) -> None:
-    """Succeeded and Failed pods give their room back (C33); a failed one says why (C15)."""
-    pod = read_pod(seen("launcher", status={"phase": phase, "reason": "UnexpectedAdmissionError"}))
-
-    assert isinstance(pod, PodView)
-    assert (pod.ended, pod.reason) == (ended, "UnexpectedAdmissionError")
-
-
-@pytest.mark.parametrize(
-    "owner",
-    [
-        {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "vm1", "uid": "u"},
-        {
-            "apiVersion": "example.io/v1",
-            "kind": "VirtualMachineInstance",
-            "name": "vm1",
-            "uid": "u",
-            "controller": True,
-        },
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "vm1", "uid": "u", "controller": True},
-    ],
-)
-def test_an_owner_is_a_controlling_vmi_of_kubevirt(owner: dict[str, object]) -> None:
-    """A reference that does not control, of another group or of another kind names no VMI."""
-    pod = read_pod(seen("launcher", metadata__ownerReferences=[owner]))
-
-    assert isinstance(pod, PodView)
-    assert (pod.owner_uid, pod.owner_name) == ("", "")
 
 
 def test_a_volume_shows_its_terms() -> None:
@@ -248,66 +127,6 @@ def test_a_claim_shows_what_was_written_into_it() -> None:
     )
     bare = read_claim(seen("claim", status=None, metadata__labels=None, spec__count=None))
     assert (bare.phase, bare.stamp, bare.template, bare.count) == ("", Stamp(), False, 1)
-
-
-def test_a_vm_matters_for_its_template() -> None:
-    """The marks of the template count, those of the VM itself do not (N2); its cloud-init stays behind (T16)."""
-    view = read_vm(seen("vm"))
-
-    assert view == VmView("vm1", UID.format(7), "2000", "tenant-a", gpus=GPUS, created=1_777_798_740)
-    outside = {"labels": {"cozystack.io/gpu-reference": "true"}, "annotations": {"cozystack.io/gpus": GPUS}}
-    unmarked = seen("vm", spec__template={}, **{f"metadata__{key}": value for key, value in outside.items()})
-    assert isinstance(read_vm(unmarked), Gone)
-
-
-@pytest.mark.parametrize(
-    ("metadata", "matters"),
-    [
-        ({"labels": {"cozystack.io/gpu-reference": "true"}}, True),
-        ({"annotations": {"cozystack.io/gpus": GPUS}}, True),
-        ({"labels": {"cozystack.io/gpu-reference": "false"}}, False),
-        ({"labels": None}, False),
-        (None, False),
-    ],
-)
-def test_either_mark_makes_a_vm_matter(metadata: object, matters: bool) -> None:
-    """Entries without the label, and the label without entries, are shown: both must be seen to be refused or told."""
-    template = {} if metadata is None else {"metadata": metadata}
-
-    assert isinstance(read_vm(seen("vm", spec__template=template)), VmView) == matters
-
-
-def test_a_vmi_shows_its_pods_and_all_its_volumes() -> None:
-    """PVCs of each kind of volume, hot-plugged ones that only the status names included; no Secret gets out (T16)."""
-    view = read_vmi(seen("vmi"))
-
-    assert view == VmiView(
-        "vm1",
-        VMI_UID,
-        "2040",
-        "tenant-a",
-        gpus=GPUS,
-        policy="Wait",
-        phase="Running",
-        node="n1",
-        active_pods={POD_UID: "n1"},
-        volumes=("vm1-root", "vm1-data", "golden", "vm1-plugged", "vm1-late"),
-        owner_uid=UID.format(7),
-        created=1_777_798_800,
-    )
-    assert isinstance(read_vmi(seen("vmi", metadata__labels=None, metadata__annotations=None)), Gone)
-
-
-def test_the_permitted_devices_are_a_table_or_none() -> None:
-    """The union of all three lists; an empty table permits nothing, no table at all is no check (A6)."""
-    permitted = ("example.com/usb", "nvidia.com/AD102GL_L40S", "nvidia.com/NVIDIA_L40S-24C")
-
-    assert read_kubevirt(seen("kubevirt")) == KubeVirtView(
-        "kubevirt", UID.format(8), "12", "kubevirt", permitted=permitted
-    )
-    assert read_kubevirt(seen("kubevirt", spec__configuration={"permittedHostDevices": {}})).permitted == ()
-    assert read_kubevirt(seen("kubevirt", spec__configuration={})).permitted is None
-    assert read_kubevirt(seen("kubevirt", spec={})).permitted is None
 
 
 def test_settings_are_one_config_map_and_known_keys() -> None:

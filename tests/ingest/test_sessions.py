@@ -7,7 +7,7 @@ from deploy.world.apiserver import ApiServer
 from ingest.watch import ASKED_S, WATCH_S
 from schemas import kinds
 from schemas.events import Changes, NotServed, Progress, SessionOpened, SessionSynced
-from schemas.objects import Gone, NodeView
+from schemas.objects import Gone
 from schemas.streams import EVENTS
 from tests.error_logs import ErrorLogs
 from tests.ingest.following import Leader, following, settled, until
@@ -206,58 +206,6 @@ async def test_bookmarks_of_all_kinds_are_told_together() -> None:
     assert {kind for kind, _, _ in first.marks} == set(ingest.watching)
     assert all(sessions[kind].number == session for kind, session, _ in first.marks)
     assert {rv for _, _, rv in first.marks} == {str(server.store.version)}
-
-
-async def test_t12_a_server_that_came_back_from_a_backup_is_believed() -> None:
-    """Versions go back: the new session says so, and what was written since the backup is gone (T12)."""
-    server = ApiServer()
-    put(server, kinds.NODE, "node", "a")
-    backup = server.store.backup()
-    put(server, kinds.NODE, "node", "a", spec__unschedulable=None)
-    put(server, kinds.NODE, "node", "b")
-    async with following(server) as (ingest, leader):
-        await settled(server, leader, ingest)
-        server.store.restore(backup)
-        await settled(server, leader, ingest)
-        opened = [event for _, event in of_kind(leader, "nodes") if isinstance(event, SessionOpened)]
-        node = leader.folded()["nodes"]["a"]
-    assert [event.rewound for event in opened] == [False, True]
-    assert isinstance(node, NodeView)
-    assert node.unschedulable
-
-
-async def test_t12_a_rewound_list_that_is_cut_off_is_still_rewound_when_it_is_read_again() -> None:
-    """Until one list is complete the fold has not believed it: the next session says `rewound` too (T12)."""
-    server = ApiServer()
-    for name in "abc":
-        put(server, kinds.NODE, "node", name)
-    backup = server.store.backup()
-    put(server, kinds.NODE, "node", "c", spec__unschedulable=None)
-    kube = Troubled(server)
-    kube.pages = 1
-    async with following(server, kube=kube) as (ingest, leader):
-        await settled(server, leader, ingest)
-        kube.refusals["next", "nodes"] = ApiError(410, "Expired", "the provided continue parameter is too old")
-        before = kube.requests["next", "nodes"]
-        server.store.restore(backup)
-        await until(lambda: kube.requests["next", "nodes"] > before, "the rewound list is cut off")
-        del kube.refusals["next", "nodes"]
-        await settled(server, leader, ingest)
-
-
-async def test_t12_a_restarted_ingest_knows_from_the_log_that_versions_went_back() -> None:
-    """It keeps nothing itself: the newest version on EVENTS is what a list is compared with (T12)."""
-    server = ApiServer()
-    backup = server.store.backup()
-    put(server, kinds.NODE, "node", "a")
-    async with following(server) as (ingest, leader):
-        await settled(server, leader, ingest)
-    server.store.restore(backup)
-    async with following(server, journal=leader.journal) as (ingest, again):
-        await settled(server, again, ingest)
-        opened = [event for _, event in of_kind(again, "nodes") if isinstance(event, SessionOpened)]
-    assert [event.rewound for event in opened][-1]
-    assert again.folded()["nodes"] == {}
 
 
 async def test_an_unreadable_update_changes_nothing_and_stops_nobody(error_logs: ErrorLogs) -> None:

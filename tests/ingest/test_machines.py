@@ -1,0 +1,74 @@
+"""KubeVirt's objects to views: what of a machine matters, and that no Secret gets out."""
+
+import pytest
+
+from ingest.machines import read_kubevirt, read_vm, read_vmi
+from schemas.objects import (
+    Gone,
+    KubeVirtView,
+    VmiView,
+    VmView,
+)
+from tests.ingest.given import POD_UID, UID, VMI_UID, seen
+
+GPUS = '[{"className":"l40s-24c","count":2}]'
+
+
+def test_a_vm_matters_for_its_template() -> None:
+    """The marks of the template count, those of the VM itself do not (N2); its cloud-init stays behind (T16)."""
+    view = read_vm(seen("vm"))
+
+    assert view == VmView("vm1", UID.format(7), "2000", "tenant-a", gpus=GPUS, created=1_777_798_740)
+    outside = {"labels": {"cozystack.io/gpu-reference": "true"}, "annotations": {"cozystack.io/gpus": GPUS}}
+    unmarked = seen("vm", spec__template={}, **{f"metadata__{key}": value for key, value in outside.items()})
+    assert isinstance(read_vm(unmarked), Gone)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "matters"),
+    [
+        ({"labels": {"cozystack.io/gpu-reference": "true"}}, True),
+        ({"annotations": {"cozystack.io/gpus": GPUS}}, True),
+        ({"labels": {"cozystack.io/gpu-reference": "false"}}, False),
+        ({"labels": None}, False),
+        (None, False),
+    ],
+)
+def test_either_mark_makes_a_vm_matter(metadata: object, matters: bool) -> None:
+    """Entries without the label, and the label without entries, are shown: both must be seen to be refused or told."""
+    template = {} if metadata is None else {"metadata": metadata}
+
+    assert isinstance(read_vm(seen("vm", spec__template=template)), VmView) == matters
+
+
+def test_a_vmi_shows_its_pods_and_all_its_volumes() -> None:
+    """PVCs of each kind of volume, hot-plugged ones that only the status names included; no Secret gets out (T16)."""
+    view = read_vmi(seen("vmi"))
+
+    assert view == VmiView(
+        "vm1",
+        VMI_UID,
+        "2040",
+        "tenant-a",
+        gpus=GPUS,
+        policy="Wait",
+        phase="Running",
+        node="n1",
+        active_pods={POD_UID: "n1"},
+        volumes=("vm1-root", "vm1-data", "golden", "vm1-plugged", "vm1-late"),
+        owner_uid=UID.format(7),
+        created=1_777_798_800,
+    )
+    assert isinstance(read_vmi(seen("vmi", metadata__labels=None, metadata__annotations=None)), Gone)
+
+
+def test_the_permitted_devices_are_a_table_or_none() -> None:
+    """The union of all three lists; an empty table permits nothing, no table at all is no check (A6)."""
+    permitted = ("example.com/usb", "nvidia.com/AD102GL_L40S", "nvidia.com/NVIDIA_L40S-24C")
+
+    assert read_kubevirt(seen("kubevirt")) == KubeVirtView(
+        "kubevirt", UID.format(8), "12", "kubevirt", permitted=permitted
+    )
+    assert read_kubevirt(seen("kubevirt", spec__configuration={"permittedHostDevices": {}})).permitted == ()
+    assert read_kubevirt(seen("kubevirt", spec__configuration={})).permitted is None
+    assert read_kubevirt(seen("kubevirt", spec={})).permitted is None
