@@ -14,7 +14,7 @@ from binder.journal import Journal
 from binder.kube import ApiError, Kube
 from binder.logbook import LogReader, append_genesis
 from binder.tip import Tip
-from schemas.frames import Genesis
+from schemas.frames import Genesis, decode_record
 from schemas.kinds import GPU_CLAIM, NAMESPACE, POD, Resource
 from schemas.names import ANCHOR_CONFIGMAP, GATE, REFERENCE_LABEL
 from schemas.streams import DECISIONS, EVENTS
@@ -48,24 +48,41 @@ class _Object(msgspec.Struct):
 async def adopt_fresh(kube: Kube, journal: Journal, namespace: str, program: str) -> Tip:
     """Write genesis and anchor of a new log and return its tip; the streams must exist and be empty.
 
-    Raises `NotFresh` where streams, anchor, claims or gated launchers say that this is not the first time.
+    A genesis of this cluster that stands alone, without an anchor, is where an earlier attempt was cut off:
+    it is anchored. Raises `NotFresh` where streams, anchor, claims or gated launchers say that this is not
+    the first time.
     """
     await check_fresh(kube, journal, namespace)
-    genesis = Genesis(secrets.token_hex(8), 1, await _cluster(kube), program)
-    sequence = await append_genesis(journal, genesis)
+    begun = await _begun(kube, journal)
+    sequence = (
+        1 if begun else await append_genesis(journal, Genesis(secrets.token_hex(8), 1, await _cluster(kube), program))
+    )
     tip = await _tip(journal, sequence)
     await Anchor(kube, namespace).create(tip)
     return tip
 
 
+async def _begun(kube: Kube, journal: Journal) -> bool:
+    """Say whether the log is a genesis of this cluster and nothing else."""
+    if await _last(journal, DECISIONS) != 1 or await _last(journal, EVENTS) != 0:
+        return False
+    message = await journal.get(DECISIONS, 1)
+    record = decode_record(message.body) if message is not None else None
+    return isinstance(record, Genesis) and record.cluster == await _cluster(kube)
+
+
+async def _last(journal: Journal, stream: str) -> int:
+    try:
+        return (await journal.info(stream)).last
+    except LookupError:
+        return 0
+
+
 async def check_fresh(kube: Kube, journal: Journal, namespace: str) -> None:
     """Raise `NotFresh` where something of ours stands, in NATS or in the cluster. Changes nothing."""
     for stream in (DECISIONS, EVENTS):
-        try:
-            held = (await journal.info(stream)).last
-        except LookupError:
-            continue
-        if held:
+        held = await _last(journal, stream)
+        if held and not await _begun(kube, journal):
             raise NotFresh(
                 f"stream {stream} holds {held} messages: this NATS already serves a log; "
                 f"check the NATS URL, or run `gpubinder run`"

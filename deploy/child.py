@@ -90,6 +90,11 @@ class Child:
         """Whether the process exists (a paused one does)."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def code(self) -> int | None:
+        """The exit code once it has ended; -9 where it was killed."""
+        return None if self._process is None else self._process.poll()
+
     def spawn(self) -> None:
         """Start the process; its output is appended to the log. Raises ChildFailed if it runs already."""
         if self.running:

@@ -91,7 +91,8 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
 
 
 def _quiet_logs() -> None:
-    """Keep what a short command's parts log off its output: warnings go to stderr."""
+    """Keep what a short command's parts log off its output: warnings go to stderr, libraries' to nobody."""
+    logging.lastResort = None
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
