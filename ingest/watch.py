@@ -72,7 +72,6 @@ class Watching:
         self._asks = 0
         self._rounds_left = 0
         self._target = ""
-        self._rewound = False
         self._reading: Reading | None = None
         self._wake = asyncio.Event()
         self._sessions = Backoff()
@@ -94,20 +93,20 @@ class Watching:
     async def run(self) -> None:
         """Hold one session after the other."""
         self.version = self.version or await self._outlet.last_known(self._kind)
+        rewound = False
         while True:
             try:
-                await self._hold_session()
+                await self._hold_session(rewound=rewound)
             except _NewSession as end:
-                # Kept until a list is complete: the fold has yet to believe versions that went back.
-                self._rewound = self._rewound or end.rewound
+                rewound = end.rewound
                 log.info("listing anew", kind=self._kind, why=str(end))
                 await self._pause(self._sessions.next())
 
-    async def _hold_session(self) -> None:
+    async def _hold_session(self, *, rewound: bool) -> None:
         self._marks.forget(self._kind)
         self._shown.relist()
-        self._session = await self._outlet.open(self._kind, rewound=self._rewound)
-        await self._list()
+        self._session = await self._outlet.open(self._kind, rewound=rewound)
+        await self._list(rewound=rewound)
         fresh = True
         while True:
             if self._rounds_left or not fresh:
@@ -115,19 +114,18 @@ class Watching:
             await self._follow()
             fresh = False
 
-    async def _list(self) -> None:
-        """Publish the list page by page, then say that it is complete."""
+    async def _list(self, *, rewound: bool) -> None:
+        """Publish the list page by page, then say that it is complete: until then the known version stands (T12)."""
         token, version = "", ""
         while not version or token:
             page = await self._page(token)
-            if not version and not self._rewound and rv_after(self.version, page.resource_version):
+            if not version and not rewound and rv_after(self.version, page.resource_version):
                 raise _NewSession("the API server's versions went back", rewound=True)
             version, token = page.resource_version, page.continue_token
             news = [self._news(WatchEvent("ADDED", item))[0] for item in page.items]
             await self._publish(news)
         await self._outlet.synced(self._kind, self._session, version)
         self._shown.listed()
-        self._rewound = False
         self.version = version
 
     async def _page(self, token: str = "", limit: int = PAGE) -> ListPage:
