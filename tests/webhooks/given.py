@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import itertools
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -33,6 +33,9 @@ SLICE = "nvidia.com/NVIDIA_L40S-24C"
 GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 PARTITION = {"key": "partition", "value": "gpu"}
 KUBEVIRT_USER = "system:serviceaccount:cozy-kubevirt:kubevirt-controller"
+SECONDS = 30.0
+"""How long a test waits for what must come; it never decides by time."""
+
 READERS = Readers(read_class, read_kubevirt)
 
 _uids = (f"00000000-0000-4000-8000-{number:012}" for number in itertools.count(1))
@@ -243,6 +246,13 @@ class Desk:
         return [message.body for message in self.journal.streams[EVENTS].messages]
 
 
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Poll until it holds. Raises `TimeoutError` where it does not come true."""
+    async with asyncio.timeout(SECONDS):
+        while not await holds():
+            await asyncio.sleep(0.01)
+
+
 @asynccontextmanager
 async def opened(patience: Patience | None = None) -> AsyncIterator[Desk]:
     """Open the desk with the classes l40s and l40s-24c and KubeVirt in cozy-kubevirt, the clerk at work."""
@@ -267,3 +277,16 @@ async def opened(patience: Patience | None = None) -> AsyncIterator[Desk]:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+
+
+async def asked_over(desk: Desk, journal: Journal, clerk: Clerk, patience: Patience | None = None) -> Said:
+    """Put one VMI under review at webhooks of their own over this journal."""
+    webhooks = Webhooks(desk.api, journal, clerk, READERS, patience=patience)
+    following = asyncio.create_task(webhooks.run())
+    working = asyncio.create_task(clerk.run())
+    try:
+        return said(await webhooks.review_vmi(msgspec.json.encode(review(vmi(), VMI))), vmi())
+    finally:
+        for task in (following, working):
+            task.cancel()
+        await asyncio.gather(following, working, return_exceptions=True)

@@ -1,7 +1,7 @@
 """Asking the binder: durable answers, whoever gives them, and a sentence for every way not to get one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -9,21 +9,18 @@ import pytest
 from typing_extensions import override
 
 from binder.jetstream import Access, connect
-from binder.journal import Gap, Journal, Message, Unavailable, Unclear
+from binder.journal import Unavailable, Unclear
 from binder.memory_journal import MemoryJournal
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.local import LocalNats
-from schemas.answers import encode_answer
-from schemas.decisions import Rejected, VmiAdmitted
+from schemas.decisions import Rejected
 from schemas.kinds import VMI
-from schemas.streams import DECISIONS, EVENTS
-from tests.webhooks.given import READERS, Clerk, Desk, Said, opened, review, said, vmi
-from webhooks.answers import Answers, UnreadableLog
+from schemas.streams import EVENTS
+from tests.webhooks.given import READERS, SECONDS, Clerk, Desk, Said, asked_over, opened, review, said, vmi
 from webhooks.service import Patience, Webhooks
 
 QUICK = Patience(answer_s=0.3)
-SECONDS = 30.0
 
 
 class Flaky(MemoryJournal):
@@ -54,19 +51,6 @@ class Flaky(MemoryJournal):
         return await super().append(
             stream, subject, body, message_id=message_id, expected_last=expected_last, headers=headers
         )
-
-
-async def asked_over(desk: Desk, journal: Journal, clerk: Clerk, patience: Patience | None = None) -> Said:
-    """Put one VMI under review at webhooks of their own over this journal."""
-    webhooks = Webhooks(desk.api, journal, clerk, READERS, patience=patience)
-    following = asyncio.create_task(webhooks.run())
-    working = asyncio.create_task(clerk.run())
-    try:
-        return said(await webhooks.review_vmi(msgspec.json.encode(review(vmi(), VMI))), vmi())
-    finally:
-        for task in (following, working):
-            task.cancel()
-        await asyncio.gather(following, working, return_exceptions=True)
 
 
 async def test_a_silent_binder_is_a_refusal_that_says_so() -> None:
@@ -192,131 +176,6 @@ async def test_any_leader_may_answer(desk: Desk) -> None:
 
     working.cancel()
     assert answer.allowed
-
-
-class Torn(MemoryJournal):
-    """A journal whose first readers of DECISIONS break off with the errors given, once `now` is set."""
-
-    def __init__(self, *errors: Exception) -> None:
-        super().__init__()
-        self.errors = list(errors)
-        self.now = asyncio.Event()
-
-    @override
-    async def read(self, stream: str, start: int, *, until: int | None = None) -> AsyncIterator[list[Message]]:
-        if stream == DECISIONS and self.errors:
-            await self.now.wait()
-            raise self.errors.pop(0)
-        async for run in super().read(stream, start, until=until):
-            yield run
-
-
-async def test_a_follower_that_stops_starts_again(desk: Desk) -> None:
-    """Gaps, lost connections and whatever else end the following; answers flow again after them."""
-    journal = Torn(Gap(DECISIONS, 2, 5), Unavailable("no leader"), OSError("reset"))
-    journal.now.set()
-    clerk = Clerk(journal)
-    await clerk.open_epoch()
-
-    assert (await asked_over(desk, journal, clerk)).allowed
-    assert journal.errors == []
-
-
-@pytest.mark.parametrize("error", [Unavailable("gone"), Gap(DECISIONS, 6, 1)], ids=["lost", "gap"])
-async def test_a_log_that_was_made_anew_is_followed_from_its_end(error: Exception) -> None:
-    """A log shorter than what was read is another one: it is followed, not waited for."""
-    journal = Torn(error)
-    answers = Answers(journal, pause_s=0.0)
-    clerk = Clerk(journal)
-    for _ in range(5):
-        await clerk.open_epoch()
-    following = asyncio.create_task(answers.follow())
-    await answers.ready()
-    stream = journal.streams[DECISIONS]
-    stream.messages.clear()
-    stream.last = 0
-    journal.now.set()
-    while journal.errors:
-        await asyncio.sleep(0)
-
-    await clerk.open_epoch()
-    await answers.ready()
-    await clerk.open_epoch()
-
-    async with asyncio.timeout(SECONDS):
-        while not answers.records_seen:
-            await asyncio.sleep(0)
-    following.cancel()
-    await asyncio.gather(following, return_exceptions=True)
-
-
-async def test_an_unknown_record_stops_the_program() -> None:
-    """A decision of a newer version is another history to us: stop with a sentence, never skip (T6)."""
-    journal = MemoryJournal()
-    await Clerk(journal).open_epoch()
-    await journal.append(DECISIONS, "gpubinder.decisions.frame", b'{"type":"from-the-future"}', message_id="")
-    answers = Answers(journal)
-
-    with pytest.raises(UnreadableLog, match=r"sequence 2 can't be read by this version .* upgrade it"):
-        await answers.follow()
-
-
-async def test_a_dry_run_is_answered_off_the_streams(desk: Desk) -> None:
-    """100 dry runs get the same patch as the real one, and are on no stream (T19, C25)."""
-    answers = [await desk.vmi(vmi(), dryRun=True) for _ in range(100)]
-    assert desk.events() == []
-    assert len(desk.journal.streams[DECISIONS].messages) == 1
-
-    real = await desk.vmi(vmi())
-
-    assert {answer.allowed for answer in answers} == {True}
-    assert all(answer.patch == real.patch for answer in answers)
-
-
-async def test_a_dry_run_is_refused_by_the_same_rules(desk: Desk) -> None:
-    """A refusal is the same sentence, on no stream either (A9, T19)."""
-    answer = await desk.vmi(vmi("[]"), dryRun=True)
-
-    assert (answer.allowed, answer.reason) == (False, "MalformedAnnotation")
-    assert desk.events() == []
-
-
-class Deaf:
-    """Nobody who answers dry runs: each way of not answering."""
-
-    def __init__(self, reply: bytes | Exception | None) -> None:
-        self.reply = reply
-
-    async def ask(self, _body: bytes) -> bytes:
-        """Fail, reply nonsense, or never reply."""
-        if isinstance(self.reply, Exception):
-            raise self.reply
-        if self.reply is None:
-            await asyncio.get_running_loop().create_future()
-        return self.reply or b""
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        b"",
-        b"{}",
-        None,
-        Unavailable("no responders"),
-        RuntimeError("x"),
-        encode_answer(VmiAdmitted("another", "tenant-a", "vm1", (), "Wait")),
-    ],
-    ids=["cold", "nonsense", "never", "nobody", "broken", "another's"],
-)
-async def test_without_a_warm_binder_a_dry_run_is_refused(desk: Desk, reply: bytes | Exception | None) -> None:
-    """No usable reply: refused in a sentence, still on no stream (T19)."""
-    webhooks = Webhooks(desk.api, desk.journal, Deaf(reply), READERS, patience=QUICK)
-
-    answer = said(await webhooks.review_vmi(msgspec.json.encode(review(vmi(), VMI, dryRun=True))), vmi())
-
-    assert (answer.allowed, answer.code, answer.reason) == (False, 503, "NoAnswer")
-    assert "dry run" in answer.message
-    assert desk.events() == []
 
 
 async def test_answers_survive_a_restart_of_nats(desk: Desk, nats: LocalNats, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.cluster.controlplane import ControlPlane
 from tests.cluster.users import GPUBINDER
 from tests.cluster.users import KUBEVIRT as KUBEVIRT_USER
 from tests.cluster.webhooks import Served, patching, serving
-from tests.webhooks.given import GPU_TAINT, PARTITION, READERS, SLICE, Clerk, launcher, vmi
+from tests.webhooks.given import GPU_TAINT, PARTITION, READERS, SLICE, Clerk, launcher, until, vmi
 from webhooks.certificates import rotate
 from webhooks.configuration import webhook_configuration
 from webhooks.server import Listen, Server
@@ -96,9 +96,11 @@ async def front(control_plane: ControlPlane, api: Api, namespace: str, files: Pa
 
 async def until_asked(standing: Front) -> None:
     """Wait until the API server has heard of the configuration; dry runs leave nothing behind."""
-    async with asyncio.timeout(30):
-        while not gpus_of(await standing.api.create(standing.vmis, machine("look"), dryRun="All")):
-            await asyncio.sleep(0.05)
+
+    async def asked() -> bool:
+        return bool(gpus_of(await standing.api.create(standing.vmis, machine("look"), dryRun="All")))
+
+    await until(asked)
 
 
 @pytest.fixture
@@ -226,9 +228,7 @@ async def test_an_outage_stops_starts_with_gpus_alone(
             return refused.code == 500
         return False
 
-    async with asyncio.timeout(30):
-        while not await out():
-            await asyncio.sleep(0.05)
+    await until(out)
     for collection, obj in ((desk.vmis, machine("vm2")), (desk.pods, pod)):
         with pytest.raises(Refused, match="failed calling webhook"):
             await desk.kubevirt.create(collection, obj)
