@@ -10,12 +10,15 @@ from deploy.world.kubevirt import KubeVirt, emulator
 from schemas.kinds import KUBEVIRT, NAMESPACE
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.nodes import L40S, L40S_24C
+from tests.cluster.nodes import H100, L40S, L40S_24C
 from tests.cluster.users import KUBEVIRT as KUBEVIRT_USER
 from tests.cluster.virt_api import virt_api
 
 PERMITTED = {
-    "pciHostDevices": [{"pciVendorSelector": "10DE:26B9", "resourceName": L40S, "externalResourceProvider": True}],
+    "pciHostDevices": [
+        {"pciVendorSelector": "10DE:26B9", "resourceName": L40S, "externalResourceProvider": True},
+        {"pciVendorSelector": "10DE:2331", "resourceName": H100, "externalResourceProvider": True},
+    ],
     "mediatedDevices": [{"mdevNameSelector": "NVIDIA L40S-24C", "resourceName": L40S_24C}],
 }
 HOME = "kubevirt"

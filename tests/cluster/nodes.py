@@ -8,9 +8,10 @@ from typing import Any
 
 from tests.cluster.api import Api, Object
 
-# An L40S as a card passed through whole, and as a vGPU profile: the names that the device plugin gives them.
+# An L40S as a card passed through whole, and as a vGPU profile; an H100 as a card: the device plugins' names.
 L40S = "nvidia.com/AD102GL_L40S"
 L40S_24C = "nvidia.com/NVIDIA_L40S-24C"
+H100 = "nvidia.com/GH100_H100_PCIE"
 DEVICES = {f"devices.kubevirt.io/{device}": "1k" for device in ("kvm", "tun", "vhost-net")}
 ROOMY = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "110", **DEVICES}
 _NOT_READY = "node.kubernetes.io/not-ready"
