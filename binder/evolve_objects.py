@@ -7,7 +7,7 @@ Older sessions are ignored; a relist's end removes only what is absent and not n
 from msgspec.structs import replace
 
 from binder.book import Book
-from binder.evolve_sets import confirm_pin, forget_wait
+from binder.evolve_sets import confirm_pin, forget_wait, went_back
 from binder.state import Session, Touch
 from schemas.events import Changes, SessionOpened, SessionSynced
 from schemas.objects import (
@@ -68,6 +68,8 @@ def sync(book: Book, sequence: int, event: SessionSynced) -> None:
         view = state.objects[event.kind][key]
         if session.rewound or not rv_after(view.rv, event.rv):
             remove(book, event.kind, key)
+    if session.rewound and event.kind in {"gpuclaims", "pods"}:
+        went_back(book, event.kind)
     del state.listing[event.kind]
     book.store_session(event.kind, replace(session, synced=True, rv=event.rv, progress=sequence))
 
@@ -124,7 +126,8 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
         case PodView():
             _mark_pod(book, before, after)
         case VmiView():
-            book.mark(view.uid)
+            if after is None or not _is_settled(book, after.uid):
+                book.mark(view.uid)
             if after is not None and (before is None or before.uid != after.uid):
                 book.state.dirty_claims.update(dict.fromkeys(book.owner_claims.of(after.uid), True))
         case PvcView():
@@ -164,6 +167,8 @@ def _difference(book: Book, before: AnyView | None, after: AnyView | None) -> To
 def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None:
     if isinstance(after, PodView) and after.owner_uid:
         confirm_pin(book, after)
+    if isinstance(before, PodView) and isinstance(after, PodView) and _runs_on(book, before, after):
+        return
     for pod in (before, after):
         if isinstance(pod, PodView):
             if pod.owner_uid:
@@ -173,6 +178,19 @@ def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None
                 other = book.state.pod(key)
                 if other is not None and other.owner_uid and other.owner_uid != pod.owner_uid:
                     book.mark(other.owner_uid)
+
+
+def _is_settled(book: Book, uid: str) -> bool:
+    """Say whether a set's launcher is pinned: until that pod ends or goes, there is nothing to decide about it."""
+    gpu_set = book.state.sets.get(uid)
+    return gpu_set is not None and gpu_set.pinned and not gpu_set.temporary
+
+
+def _runs_on(book: Book, before: PodView, after: PodView) -> bool:
+    same = (before.uid, before.owner_uid, before.admission) == (after.uid, after.owner_uid, after.admission)
+    if not same or after.ended or not _is_settled(book, after.owner_uid):
+        return False
+    return book.state.sets[after.owner_uid].pod_uid == after.uid
 
 
 def _mark_volume(book: Book, pvc_key: str) -> None:

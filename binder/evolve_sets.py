@@ -135,6 +135,24 @@ def confirm_pin(book: Book, pod: PodView) -> None:
         book.store_set(pod.owner_uid, replace(gpu_set, pinned=True, fails=0, refused=""))
 
 
+def went_back(book: Book, kind: str) -> None:
+    """Have said again what the API server does not show any more since it came back from a backup (T12).
+
+    A claim that is gone, or shows an older decision; a pod that was let go and stands behind our gate again.
+    """
+    for uid, gpu_set in list(book.state.sets.items()):
+        namespace = gpu_set.vmi.namespace
+        if kind == "gpuclaims":
+            claims = [book.state.claim(f"{namespace}/{claim.name}") for claim in gpu_set.claims]
+            behind, pinned = any(one is None or one.stamp < gpu_set.stamp for one in claims), gpu_set.pinned
+        else:
+            pod = book.state.pod(f"{namespace}/{gpu_set.pod}") if gpu_set.node else None
+            behind, pinned = pod is not None and pod.uid == gpu_set.pod_uid and GATE in pod.gates, False
+        if behind:
+            book.store_set(uid, replace(gpu_set, missing=True, pinned=pinned))
+            book.mark(uid)
+
+
 def hear(book: Book, outcome: Outcome) -> None:
     """What became of a write; of an older decision than the newest it says nothing (T23)."""
     gpu_set = book.state.sets.get(outcome.vmi_uid)
