@@ -20,8 +20,8 @@ from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.users import GPUBINDER
 from tests.deploy.command import PROGRAM, Ran, gpubinder
+from tests.deploy.waiting import SECONDS, until
 
-SECONDS = 60
 CONFIGURATION = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{CONFIGURATION_NAME}"
 
 
@@ -60,17 +60,17 @@ class Served:
 
     async def page(self, path: str, code: int = 200) -> str:
         """Wait until the status page answers with this code, and return what it says."""
-        async with asyncio.timeout(SECONDS):
-            while True:
-                try:
-                    status, body = await asyncio.to_thread(fetch, self.status_port, path)
-                except OSError:
-                    status, body = 0, b""
-                if status == code:
-                    return body.decode()
-                if self.child is not None and not self.child.running:
-                    raise self.child.failure("ended")
-                await asyncio.sleep(0.1)
+
+        async def look() -> tuple[str] | None:
+            try:
+                status, body = await asyncio.to_thread(fetch, self.status_port, path)
+            except OSError:
+                status, body = 0, b""
+            if status != code and self.child is not None and not self.child.running:
+                raise self.child.failure("ended")
+            return (body.decode(),) if status == code else None
+
+        return (await until(look))[0]
 
 
 @pytest.fixture
@@ -126,9 +126,10 @@ async def test_roles_serve_and_leave_in_order(served: Served) -> None:
     child = served.start("--register-webhooks", f"https://127.0.0.1:{served.webhook_port}")
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{served.namespace}/leases"
 
-    async with asyncio.timeout(SECONDS):
-        while 'gpubinder_leading{role="projector"} 1.0' not in await served.page("/metrics"):
-            await asyncio.sleep(0.1)
+    async def projecting() -> bool:
+        return 'gpubinder_leading{role="projector"} 1.0' in await served.page("/metrics")
+
+    await until(projecting)
     assert await served.page("/healthz") == await served.page("/readyz") == "ok\n"
     assert "gpubinder_inputs_folded" in await served.page("/metrics")
     configuration = await served.api.get(CONFIGURATION)

@@ -24,9 +24,9 @@ from schemas.frames import Genesis
 from schemas.streams import DECISIONS, EVENTS, EVENTS_TICK
 from tests.deploy.command import gpubinder
 from tests.deploy.logs import Kept
+from tests.deploy.waiting import SECONDS, until
 
 UNKNOWN = b'{"type":"tick","version":2}'
-SECONDS = 30
 
 
 @pytest.fixture
@@ -43,12 +43,13 @@ async def place(nats: LocalNats) -> AsyncIterator[Place]:
 
 async def _until_placing(place: Place) -> int:
     """Wait until the binder may place; return the EVENTS sequence it folded."""
-    async with asyncio.timeout(SECONDS):
-        while True:
-            binder = place.standing.binder
-            if binder is not None and binder.follower is not None and may_place(binder.follower.book.state):
-                return binder.follower.book.state.events_seq
-            await asyncio.sleep(0.02)
+
+    async def look() -> int | None:
+        binder = place.standing.binder
+        follower = binder.follower if binder is not None else None
+        return follower.book.state.events_seq if follower is not None and may_place(follower.book.state) else None
+
+    return await until(look)
 
 
 async def test_an_unknown_message_stops_the_binder_until_it_is_voided(place: Place, nats: LocalNats) -> None:
