@@ -135,6 +135,15 @@ class Tenant:
             if event.get("reportingController") == "gpubinder" and (not reason or event["reason"] == reason)
         ]
 
+    async def warned(self, count: int) -> None:
+        """Wait for this many of our events; more are an error. The event is the last that is written of a decision."""
+
+        async def enough() -> bool:
+            return len(await self.events()) >= count
+
+        await eventually(enough, f"{count} events")
+        assert len(await self.events()) == count
+
     async def leave(self) -> None:
         """Remove what the test made, and wait until it is gone."""
         for vm in (await self.api.get(VM.path(self.tenant)))["items"]:
