@@ -136,8 +136,11 @@ class Book:
             self.state.dirty_nodes[name] = self.state.dirty_nodes.get(name, 0) | how
 
     def mark(self, uid: str) -> None:
-        """Mark a set for the next pass."""
-        if uid not in self.state.dirty_sets:
+        """Mark a set for the next pass. Of a VMI without set and listed pod, nothing can be decided yet."""
+        if uid in self.state.dirty_sets:
+            return
+        vmi = self.vmi_of(uid)
+        if uid in self.state.sets or (vmi is not None and vmi.active_pods):
             self.state.dirty_sets[uid] = True
             self.line_up(uid)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from binder.book import Book
 from binder.decide_set import ending, opening, placing, telling
-from binder.evolve import Spent
+from binder.evolve import Spent, is_dirty
 from binder.launchers import may_be_served
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
@@ -27,7 +27,7 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
     elif isinstance(event, e.PodRequest):
         yield answer_pod(event)
     # 2. Nothing is placed or given up on a picture that may be old.
-    if book.behind:
+    if book.behind or not is_dirty(book.state):
         return
     spent = Spent()
     for decision in _pass(book, spent):

@@ -64,10 +64,10 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
     _advance(state, stamp_ns)
     evolve_sets.wake(book)
     match event:
-        case e.SessionOpened():
-            evolve_objects.open_session(book, sequence, event)
         case e.Changes():
             evolve_objects.change(book, sequence, event)
+        case e.SessionOpened():
+            evolve_objects.open_session(book, sequence, event)
         case e.SessionSynced():
             evolve_objects.sync(book, sequence, event)
         case e.NotServed():
@@ -123,7 +123,7 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
     if book.behind:
         return
     if not bound_reached(decided):
-        for uid in list(state.dirty_sets):
+        for uid in list(state.dirty_sets) if state.dirty_sets else ():
             book.unmark(uid)
         state.dirty_claims.clear()
         state.dirty_nodes.clear()

@@ -63,8 +63,11 @@ def read_input(book: Book, sequence: int, body: bytes) -> AnyEvent | d.Rejected 
     kind = getattr(event, "kind", None)
     if kind is not None and kind not in VIEWS:
         return d.Rejected("field kind names a kind that is not watched")
-    if isinstance(event, Changes) and not all(isinstance(view, VIEWS[event.kind] | Gone) for view in event.changes):
-        return d.Rejected("field changes holds an object that is not of the message's kind")
+    if isinstance(event, Changes):
+        expected = (VIEWS[event.kind], Gone)
+        for view in event.changes:
+            if not isinstance(view, expected):
+                return d.Rejected("field changes holds an object that is not of the message's kind")
     return event
 
 

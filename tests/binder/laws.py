@@ -18,7 +18,6 @@ from schemas.names import GATE
 from schemas.objects import PodView, Stamp, VmiView
 from tests.binder.oracle import place, used_on, verdict
 
-
 CROWD = 40
 """With more VMIs than this the order of the queue is not counted anew: it takes the square of them."""
 
