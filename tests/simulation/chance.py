@@ -1,4 +1,4 @@
-"""Chance that is a function of the seed: drawn by name, so that leaving out one act leaves the luck of others as it was."""
+"""Chance as a function of the seed, drawn by name: leaving out one act leaves the luck of others as it was."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""The cluster of a world: the model API server, KubeVirt with its kubelets, scheduler and collector, on a lane of their own.
+"""The cluster of a world: model API server, KubeVirt with its kubelets, scheduler and collector, on one lane.
 
 Nothing here fails by itself: what goes wrong between it and the program goes wrong at the program's doors.
 """

@@ -9,11 +9,13 @@ import msgspec
 from binder.tip import canonical
 from deploy.world.manifests import meta
 from schemas.kinds import GPU_CLASS, NODE, POD
+from schemas.streams import DECISIONS, EVENTS
 from tests.simulation.acts.act import Step
 from tests.simulation.acts.machines import AddNode, NodeUp, PluginBack, Untaint
 from tests.simulation.acts.strangers import LetGo, Pause, Ungate
 from tests.simulation.acts.tenants import CreateClass
 from tests.simulation.cluster import CLASSES, Setting, node_name
+from tests.simulation.lanes import NeverRests
 from tests.simulation.laws.endings import Gone, Served
 from tests.simulation.laws.health import Health
 from tests.simulation.laws.law import Broken, Law
@@ -22,15 +24,17 @@ from tests.simulation.laws.measure import Measure
 from tests.simulation.laws.pins import OneStart, Pins
 from tests.simulation.laws.room import Kept, Room
 from tests.simulation.laws.sets import Shown, Told, Whole
-from tests.simulation.lanes import NeverRests
 from tests.simulation.picture import Picture
 from tests.simulation.script import VMS
+from tests.simulation.story import spelled
 from tests.simulation.world import World, worlds_own_chance
-from schemas.streams import DECISIONS, EVENTS
 
 LAWS: tuple[type[Law], ...] = (
     Room, Kept, Pins, OneStart, Whole, Told, Shown, Gone, Served, Promises, Proven, Measure, Health,
 )  # fmt: skip
+STEPS = 40
+"""Acts of a world, unless told otherwise."""
+
 REST_MAX_S = 900.0
 """After all troubles are over, everyone is served within so much time: KubeVirt's own back-off is five minutes."""
 
@@ -46,7 +50,7 @@ class Lived(msgspec.Struct):
     at_s: float
     steps: int
     inputs: int
-    decisions: int
+    frames: int
     digest: str
 
 
@@ -67,7 +71,7 @@ class Life:
         world.begin()
         world.director.run_for(FIRST_S)
         for step in steps:
-            self._tell(world, repr(step))
+            self._tell(world, spelled(step.act))
             step.act.begin(world)
             world.director.run_for(step.wait_s)
             self.hold()
@@ -112,7 +116,6 @@ class Life:
                 return False
         return decisions > 0
 
-
     def digest(self) -> str:
         """Return a digest over all that both streams hold."""
         told = hashlib.sha256()
@@ -145,7 +148,9 @@ def heal(world: World) -> None:
     Pause(paused=False).begin(world)
 
 
-def lived(seed: int, setting: Setting, steps: Sequence[Step], tell: Callable[[World, str], None] = lambda _, __: None) -> Lived:
+def lived(
+    seed: int, setting: Setting, steps: Sequence[Step], tell: Callable[[World, str], None] = lambda _, __: None
+) -> Lived:
     """Live a world and tell what became of it."""
     life = Life(seed, setting, tell)
     world, broken = life.world, None

@@ -1,4 +1,4 @@
-"""The program's roles as processes: each on a machine of its own, unchanged, with nothing kept from one life to the next."""
+"""The program's roles as processes: each on its own machine, unchanged, with nothing kept from life to life."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine

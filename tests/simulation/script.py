@@ -1,4 +1,4 @@
-"""A seed's script: the setting, and the acts with their waits. Which sorts of trouble there are is itself drawn by seed."""
+"""A seed's script: the setting, the acts and their waits; which sorts of trouble there are is drawn too."""
 
 import random
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from tests.simulation.cluster import Setting
 VMS = 7
 WAITS_S = (0.0, 0.0, 0.02, 0.2, 0.5, 1.0, 1.0, 2.0, 4.0, 7.0)
 ROLES = ("binder-1", "binder-2", "ingest-1", "projector-1", "projector-2", "webhooks-1", u.LEADER, u.LEADER)
+KINDS = ("lost", "lost answer", "late")
 CODES = (0, 0, 409, 422, 429, 500, 503)
 
 Drawn = Callable[[random.Random, Setting], Act]
@@ -80,11 +81,15 @@ RESTORES: Sort = (
 )
 JOURNAL: Sort = (
     (1, lambda c, _: u.JournalAway(c.choice((0.5, 3.0)), _role(c))),
-    (3, lambda c, _: u.Publishes(c.choice(KINDS), c.choice((0.2, 0.6)), c.choice((1.0, 5.0)), _role(c), c.choice((1.0, 6.0)))),
+    (
+        3,
+        lambda c, _: u.Publishes(
+            c.choice(KINDS), c.choice((0.2, 0.6)), c.choice((1.0, 5.0)), _role(c), c.choice((1.0, 6.0))
+        ),
+    ),
     (1, lambda c, _: u.Slow("journal", c.choice((0.3, 2.0)), c.choice((2.0, 6.0)), _role(c))),
     (1, lambda c, _: u.StampJump(c.choice((-50.0, -5.0, 5.0, 40.0)))),
 )
-KINDS = ("lost", "lost answer", "late")
 SORTS: tuple[tuple[Sort, float, int], ...] = (
     (TENANTS, 1.0, 10),
     (CLASSES, 0.25, 1),

@@ -1,5 +1,7 @@
 """Nodes: they fail, reboot, lose their device plugins, are tainted, cordoned, relabelled, removed and added again."""
 
+from typing_extensions import override
+
 from deploy.world.manifests import Obj, key_of, meta
 from schemas.kinds import NODE, POD
 from tests.simulation.acts.act import Act, create, delete, hands
@@ -17,6 +19,7 @@ class NodeDown(Act, frozen=True):
 
     node: int
 
+    @override
     def begin(self, world: World) -> None:
         """Say so."""
         world.cluster.alter(NODE, node_name(self.node), lambda obj: _is_ready(obj, "Unknown"))
@@ -27,6 +30,7 @@ class NodeUp(Act, frozen=True):
 
     node: int
 
+    @override
     def begin(self, world: World) -> None:
         """Say so."""
         world.cluster.alter(NODE, node_name(self.node), lambda obj: _is_ready(obj, "True"))
@@ -38,6 +42,7 @@ class Reboot(Act, frozen=True):
     node: int
     away_s: float = 8.0
 
+    @override
     def begin(self, world: World) -> None:
         """Fail its pods, and let it come back."""
         NodeDown(self.node).begin(world)
@@ -52,6 +57,7 @@ class PluginLost(Act, frozen=True):
 
     node: int
 
+    @override
     def begin(self, world: World) -> None:
         """Offer nothing."""
 
@@ -67,6 +73,7 @@ class PluginBack(Act, frozen=True):
 
     node: int
 
+    @override
     def begin(self, world: World) -> None:
         """Offer what the node has."""
         cards, slices = world.setting.cards[self.node], world.setting.slices[self.node]
@@ -84,6 +91,7 @@ class Taint(Act, frozen=True):
     node: int
     tolerated: bool = False
 
+    @override
     def begin(self, world: World) -> None:
         """Taint it."""
         key = TAINT_KEY if self.tolerated else "example.org/broken"
@@ -100,6 +108,7 @@ class Untaint(Act, frozen=True):
 
     node: int
 
+    @override
     def begin(self, world: World) -> None:
         """Take them off."""
 
@@ -114,6 +123,7 @@ class Cordon(Act, frozen=True):
 
     node: int
 
+    @override
     def begin(self, world: World) -> None:
         """Cordon it."""
 
@@ -129,6 +139,7 @@ class Relabel(Act, frozen=True):
     node: int
     zone: int = 1
 
+    @override
     def begin(self, world: World) -> None:
         """Label it."""
 
@@ -144,6 +155,7 @@ class RemoveNode(Act, frozen=True):
 
     node: int
 
+    @override
     def begin(self, world: World) -> None:
         """Delete the node and what stands on it."""
         delete(world, NODE, node_name(self.node))
@@ -157,6 +169,7 @@ class AddNode(Act, frozen=True):
 
     node: int
 
+    @override
     def begin(self, world: World) -> None:
         """Register it."""
         create(world, NODE, "", node(self.node, world.setting.cards[self.node], world.setting.slices[self.node]))

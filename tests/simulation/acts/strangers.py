@@ -2,6 +2,8 @@
 
 import base64
 
+from typing_extensions import override
+
 from binder.kube import PatchKind
 from deploy.world.admission import Hook
 from deploy.world.manifests import Obj, controller_of, dig, encode, meta
@@ -23,6 +25,7 @@ class Grab(Act, frozen=True):
     count: int = 1
     slices: bool = False
 
+    @override
     def begin(self, world: World) -> None:
         """Create the pod; the scheduler binds it once there is room."""
         asked = {(SLICE if self.slices else CARD): str(self.count), "cpu": "1"}
@@ -42,6 +45,7 @@ class LetGo(Act, frozen=True):
 
     pod: int
 
+    @override
     def begin(self, world: World) -> None:
         """Delete it."""
         delete(world, POD, f"{TENANTS[0]}/grab-{self.pod}")
@@ -52,6 +56,7 @@ class GateLaunchers(Act, frozen=True):
 
     vm: int
 
+    @override
     def begin(self, world: World) -> None:
         """Register its webhook for that VM."""
         key = vm_key(self.vm)
@@ -78,6 +83,7 @@ class Ungate(Act, frozen=True):
 
     vm: int
 
+    @override
     def begin(self, world: World) -> None:
         """Take it off."""
         world.cluster.api.unadmit(f"foreign-{self.vm}")
@@ -85,8 +91,12 @@ class Ungate(Act, frozen=True):
             names = [gate["name"] for gate in pod["spec"].get("schedulingGates") or ()]
             if FOREIGN_GATE in names:
                 path = f"/spec/schedulingGates/{names.index(FOREIGN_GATE)}"
-                patch = encode([{"op": "test", "path": f"{path}/name", "value": FOREIGN_GATE}, {"op": "remove", "path": path}])
-                call = world.cluster.api.patch(POD, meta(pod)["namespace"], meta(pod)["name"], patch, kind=PatchKind.JSON)
+                patch = encode(
+                    [{"op": "test", "path": f"{path}/name", "value": FOREIGN_GATE}, {"op": "remove", "path": path}]
+                )
+                call = world.cluster.api.patch(
+                    POD, meta(pod)["namespace"], meta(pod)["name"], patch, kind=PatchKind.JSON
+                )
                 hands(world, call)
 
 
@@ -96,6 +106,7 @@ class Narrow(Act, frozen=True):
     vm: int
     zone: int = 1
 
+    @override
     def begin(self, world: World) -> None:
         """Add a requirement to each term."""
         for pod in launchers(world, self.vm):
@@ -119,6 +130,7 @@ class Pause(Act, frozen=True):
 
     paused: bool = True
 
+    @override
     def begin(self, world: World) -> None:
         """Write the setting."""
         body: Obj = {"data": {SETTING_PAUSED: "true" if self.paused else "false"}}

@@ -1,6 +1,7 @@
 """Tenants: they create, start, stop, restart and delete VMs, and touch what is not theirs to touch."""
 
 import msgspec
+from typing_extensions import override
 
 from binder.kube import PatchKind
 from deploy.world.manifests import Obj, encode, key_of, meta
@@ -32,6 +33,7 @@ class CreateVm(Act, frozen=True):
     disk: int = 0
     strategy: str = "Always"
 
+    @override
     def begin(self, world: World) -> None:
         """Create it."""
         namespace, _, name = vm_key(self.vm).partition("/")
@@ -49,7 +51,9 @@ class CreateVm(Act, frozen=True):
         }
         template = {"metadata": marks, "spec": spec}
         metadata = {"name": name, "namespace": namespace}
-        create(world, VM, namespace, {"metadata": metadata, "spec": {"runStrategy": self.strategy, "template": template}})
+        create(
+            world, VM, namespace, {"metadata": metadata, "spec": {"runStrategy": self.strategy, "template": template}}
+        )
 
 
 def _strategy(world: World, number: int, strategy: str) -> None:
@@ -63,6 +67,7 @@ class StopVm(Act, frozen=True):
 
     vm: int
 
+    @override
     def begin(self, world: World) -> None:
         """Halt it."""
         _strategy(world, self.vm, "Halted")
@@ -73,6 +78,7 @@ class StartVm(Act, frozen=True):
 
     vm: int
 
+    @override
     def begin(self, world: World) -> None:
         """Let it run."""
         _strategy(world, self.vm, "Always")
@@ -83,6 +89,7 @@ class DeleteVm(Act, frozen=True):
 
     vm: int
 
+    @override
     def begin(self, world: World) -> None:
         """Delete it."""
         delete(world, VM, vm_key(self.vm))
@@ -93,6 +100,7 @@ class RestartVmi(Act, frozen=True):
 
     vm: int
 
+    @override
     def begin(self, world: World) -> None:
         """Delete the VMI."""
         delete(world, VMI, vm_key(self.vm))
@@ -104,6 +112,7 @@ class DeleteLauncher(Act, frozen=True):
     vm: int
     grace_s: int = 5
 
+    @override
     def begin(self, world: World) -> None:
         """Delete the VMI's pods."""
         for pod in launchers(world, self.vm):
@@ -116,6 +125,7 @@ class GuestEnds(Act, frozen=True):
     vm: int
     phase: str = "Succeeded"
 
+    @override
     def begin(self, world: World) -> None:
         """End the pod on its node."""
         for pod in launchers(world, self.vm):
@@ -129,6 +139,7 @@ class DeleteClaim(Act, frozen=True):
 
     vm: int
 
+    @override
     def begin(self, world: World) -> None:
         """Delete the claims of the VM's VMI."""
         vmi = world.cluster.find(VMI, vm_key(self.vm))
@@ -143,6 +154,7 @@ class DeleteClass(Act, frozen=True):
 
     name: str
 
+    @override
     def begin(self, world: World) -> None:
         """Delete it."""
         delete(world, GPU_CLASS, self.name)
@@ -153,6 +165,7 @@ class CreateClass(Act, frozen=True):
 
     name: str
 
+    @override
     def begin(self, world: World) -> None:
         """Create it."""
         create(world, GPU_CLASS, "", gpu_class(self.name))

@@ -1,4 +1,6 @@
-"""Troubles of the program's own: crashes at any await, freezes, refusals, lost and late messages, an API server restored."""
+"""Troubles of the program's own: crashes at any await, freezes, refusals, lost and late messages, a server restored."""
+
+from typing_extensions import override
 
 from tests.simulation.acts.act import Act
 from tests.simulation.weather import Spell
@@ -22,6 +24,7 @@ class Crash(Act, frozen=True):
     name: str
     after: int = 1
 
+    @override
     def begin(self, world: World) -> None:
         """Let it run into its end."""
         process = world.process(_named(world, self.name))
@@ -35,6 +38,7 @@ class Freeze(Act, frozen=True):
     name: str
     seconds: float
 
+    @override
     def begin(self, world: World) -> None:
         """Stop its lane."""
         process = world.process(_named(world, self.name))
@@ -50,6 +54,7 @@ class ApiRefuses(Act, frozen=True):
     seconds: float
     who: str = ""
 
+    @override
     def begin(self, world: World) -> None:
         """Begin the spell."""
         world.weather.begin(Spell("api", world.now + self.seconds, self.share, self.who, self.code))
@@ -61,6 +66,7 @@ class ApiAway(Act, frozen=True):
     seconds: float
     who: str = ""
 
+    @override
     def begin(self, world: World) -> None:
         """Begin the spell."""
         world.weather.begin(Spell("api away", world.now + self.seconds, 1, self.who))
@@ -72,6 +78,7 @@ class JournalAway(Act, frozen=True):
     seconds: float
     who: str = ""
 
+    @override
     def begin(self, world: World) -> None:
         """Begin the spell."""
         world.weather.begin(Spell("journal away", world.now + self.seconds, 1, self.who))
@@ -85,6 +92,7 @@ class Slow(Act, frozen=True):
     seconds: float
     who: str = ""
 
+    @override
     def begin(self, world: World) -> None:
         """Begin the spell."""
         world.weather.begin(Spell(f"slow {self.way}", world.now + self.seconds, 1, self.who, seconds=self.most_s))
@@ -99,6 +107,7 @@ class Publishes(Act, frozen=True):
     who: str = ""
     late_s: float = 3.0
 
+    @override
     def begin(self, world: World) -> None:
         """Begin the spell."""
         until = world.now + self.seconds
@@ -110,6 +119,7 @@ class CutWatches(Act, frozen=True):
 
     forget: bool = False
 
+    @override
     def begin(self, world: World) -> None:
         """End them."""
         if self.forget:
@@ -120,6 +130,7 @@ class CutWatches(Act, frozen=True):
 class Backup(Act, frozen=True):
     """Somebody takes a backup of the API server's store."""
 
+    @override
     def begin(self, world: World) -> None:
         """Keep it."""
         world.backup = world.cluster.api.store.backup()
@@ -128,6 +139,7 @@ class Backup(Act, frozen=True):
 class Restore(Act, frozen=True):
     """The API server comes back from that backup (T12)."""
 
+    @override
     def begin(self, world: World) -> None:
         """Go back in time."""
         if world.backup is not None:
@@ -140,6 +152,7 @@ class StampJump(Act, frozen=True):
 
     seconds: float
 
+    @override
     def begin(self, world: World) -> None:
         """Jump, forward or back."""
         world.weather.offset_ns += int(self.seconds * _SECOND_NS)

@@ -1,4 +1,4 @@
-"""The log proves itself: chain, inputs, decisions made anew, and the state that was lived, from the start and from a snapshot."""
+"""The log proves itself: chain, inputs, decisions made anew, and the state that was lived."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
@@ -47,9 +47,8 @@ class Proven(Law):
                 yield "going on from a snapshot gives another state"
         for process in self.world.processes.values():
             follower = process.binder.follower if process.binder is not None else None
-            if follower is None or state_digest(follower.book.state) != digest:
-                if process.role == "binder":
-                    yield f"{process.name} lives in another state than the log tells"
+            if process.role == "binder" and (follower is None or state_digest(follower.book.state) != digest):
+                yield f"{process.name} lives in another state than the log tells"
 
     def audited(self, state: State | None, tip: Tip, anchor: Tip | None) -> tuple[list[str], str]:
         """Return what an audit finds, and the digest of the state it comes to."""

@@ -48,7 +48,9 @@ class Measure(Law):
 
     @override
     def rest(self) -> Iterator[str]:
-        writes = sum(n for (role, _, plural), n in self.world.counts.writes.items() if role == "projector" and plural in KINDS)
+        writes = sum(
+            n for (role, _, plural), n in self.world.counts.writes.items() if role == "projector" and plural in KINDS
+        )
         lives = sum(life for name, life in self.world.lives.items() if name.startswith("projector"))
         allowed = WRITES_PER_DECISION * self._wide * (self._decided + 1)
         if self.world.calm and writes > allowed:

@@ -73,7 +73,9 @@ class Pins(Law, Listener):
             most = self._most.get(node, {}).get(resource, 0)
             if total > most:
                 names = ", ".join(key_of(pod) for pod in living)
-                self.found.append(f"{total // 1000} of {resource} are let go onto {node}, which has {most // 1000}: {names}")
+                self.found.append(
+                    f"{total // 1000} of {resource} are let go onto {node}, which has {most // 1000}: {names}"
+                )
 
 
 class OneStart(Law):

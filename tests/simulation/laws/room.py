@@ -20,7 +20,9 @@ class Room(Law):
         before = self.picture.bookings.get(uid)
         if before is not None:
             if before.node != decision.node:
-                self.found.append(f"{stamp}: {decision.vmi.name} is booked on {before.node}, and moved to {decision.node}")
+                self.found.append(
+                    f"{stamp}: {decision.vmi.name} is booked on {before.node}, and moved to {decision.node}"
+                )
             return
         node = self.picture.node(decision.node)
         pod = self.picture.pod(f"{decision.vmi.namespace}/{decision.pod}")
@@ -48,7 +50,9 @@ class Kept(Law):
         if booking is None:
             self.found.append(f"{stamp}: {decision.vmi.name} is released, and was not booked")
         elif self._runs(decision.vmi.namespace, booking):
-            self.found.append(f"{stamp}: {decision.vmi.name} is released ({decision.reason}), and {booking.pod} may run")
+            self.found.append(
+                f"{stamp}: {decision.vmi.name} is released ({decision.reason}), and {booking.pod} may run"
+            )
 
     def _runs(self, namespace: str, booking: Booking) -> bool:
         pod = self.picture.pod(f"{namespace}/{booking.pod}")

@@ -1,4 +1,4 @@
-"""Sets are whole: all claims of a VMI are decided at once, on one node, as the VMI's entries ask; reasons are told once."""
+"""Sets are whole: decided at once, on one node, as the VMI's entries ask; a reason is told once."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -50,7 +50,9 @@ class Whole(Law):
         for claim in self.picture.claims.get(decision.vmi.uid, ()):
             asked[claim.resource] += claim.count
         if vmi is None or vmi.deleting or decision.pod_uid not in vmi.active_pods:
-            self.found.append(f"{stamp}: {decision.vmi.name} is placed, and is gone, going or does not list its pod (D11)")
+            self.found.append(
+                f"{stamp}: {decision.vmi.name} is placed, and is gone, going or does not list its pod (D11)"
+            )
         if pod is None or {name: pod.requests.get(name, 0) for name in asked} != asked or not asked:
             self.found.append(f"{stamp}: {decision.vmi.name} is placed, its pod does not request its set {dict(asked)}")
         if pod is not None and pod.owner_uid != decision.vmi.uid:
