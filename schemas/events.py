@@ -84,6 +84,7 @@ class VmiRequest(Event, frozen=True, tag="request.vmi"):
     classes: tuple[ClassView, ...] = ()
     missing: tuple[str, ...] = ()
     kubevirt: KubeVirtView | None = None
+    repeats: int = 0
     version: int = MESSAGE_VERSION
 
 
@@ -105,6 +106,7 @@ class PodRequest(Event, frozen=True, tag="request.pod"):
     missing: tuple[str, ...] = ()
     temporary: bool = False
     migration: bool = False
+    repeats: int = 0
     version: int = MESSAGE_VERSION
 
 

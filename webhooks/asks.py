@@ -11,6 +11,7 @@ from schemas.answers import Answer, decode_answer
 from schemas.events import PodRequest, VmiRequest, encode_event
 from schemas.streams import EVENTS, EVENTS_REQUEST
 from webhooks.answers import Answers, Skipped
+from webhooks.refusals import RecentRefusals
 from webhooks.reviews import UNREADABLE, TurnedAway
 
 Request = VmiRequest | PodRequest
@@ -31,6 +32,7 @@ class Asks:
 
     def __init__(self, journal: Journal, answers: Answers, dry_runs: DryRuns, *, pause_s: float = 0.1) -> None:
         self._journal, self._answers, self._dry_runs, self._pause_s = journal, answers, dry_runs, pause_s
+        self._refusals = RecentRefusals()
         self._records_at_silence = -1
 
     @property
@@ -47,19 +49,24 @@ class Asks:
 
         Raises `TurnedAway` with the reason why there is none: nothing was booked for it (T18).
         """
+        refused = self._refusals.again(request)
+        if refused is not None:
+            return refused
         step = _Step("the binder has not announced itself: is it running, and is NATS reachable?")
         try:
             async with asyncio.timeout_at(deadline):
                 await self._answers.ready()
                 if request.version not in self._answers.versions:
                     raise _unanswered(f"the binder does not read requests of version {request.version} yet")
-                return await self._published(request, step)
+                answer = await self._published(self._refusals.counted(request), step)
         except TimeoutError:
             if step.published:
                 self._records_at_silence = self._answers.records_seen
             raise _unanswered(step.doing) from None
         except Skipped as skipped:
             raise _unanswered(f"the binder passed over the request: {skipped.why}") from None
+        self._refusals.learn(request, answer)
+        return answer
 
     async def _published(self, request: Request, step: "_Step") -> Answer:
         with self._answers.awaited(request.request) as waiter:

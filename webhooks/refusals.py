@@ -1,0 +1,65 @@
+"""Equal refusals within a minute are logged once, with a count: a tenant's flood of retries fills no log (T13).
+
+KubeVirt asks again after milliseconds, and again. Two requests are equal when all that the rules read is:
+the same VM, the same entries, the same evidence. A changed class or a corrected VM is another request.
+"""
+
+import asyncio
+from collections import OrderedDict
+
+import msgspec
+from msgspec.structs import replace
+
+from schemas.answers import Answer
+from schemas.decisions import Refused
+from schemas.events import PodRequest, VmiRequest, encode_event
+
+Request = VmiRequest | PodRequest
+
+REMEMBERED_S = 60.0
+KEPT_MAX = 4096
+
+
+class _Refusal(msgspec.Struct):
+    refused: Refused
+    until: float
+    repeats: int = 0
+
+
+class RecentRefusals:
+    """Refusals of the last minute, by request without its uid. `seconds`: how long one stands for its equals."""
+
+    def __init__(self, seconds: float = REMEMBERED_S) -> None:
+        self._seconds = seconds
+        self._kept: OrderedDict[bytes, _Refusal] = OrderedDict()
+
+    def again(self, request: Request) -> Refused | None:
+        """Return the refusal of an equal request that is not yet a minute old, addressed to this one."""
+        known = self._kept.get(_essence(request))
+        if known is None or known.until <= asyncio.get_running_loop().time():
+            return None
+        known.repeats += 1
+        return replace(known.refused, request=request.request)
+
+    def counted(self, request: Request) -> Request:
+        """Return the request as it goes to the log: with how many equals were refused unlogged before it."""
+        known = self._kept.get(_essence(request))
+        return request if known is None else replace(request, repeats=known.repeats)
+
+    def learn(self, request: Request, answer: Answer) -> None:
+        """Remember a refusal, or forget what an admitted request was refused for before."""
+        essence = _essence(request)
+        self._kept.pop(essence, None)
+        if isinstance(answer, Refused):
+            self._kept[essence] = _Refusal(answer, asyncio.get_running_loop().time() + self._seconds)
+            if len(self._kept) > KEPT_MAX:
+                self._kept.popitem(last=False)
+
+
+def _essence(request: Request) -> bytes:
+    """Return all of a request that the rules read: a class whose counts alone changed is the same class."""
+    classes = tuple(replace(view, rv="") for view in request.classes)
+    bare = replace(request, request="", repeats=0, classes=classes)
+    if isinstance(bare, VmiRequest) and bare.kubevirt is not None:
+        bare = replace(bare, kubevirt=replace(bare.kubevirt, rv=""))
+    return encode_event(bare)
