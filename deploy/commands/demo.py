@@ -110,6 +110,10 @@ def _as_json(found: Sequence[Explanation], change: "Change | None", proof: "Proo
     }
 
 
+ROWS = 12
+"""So many rows of a table are shown; a demo is read at one go."""
+
+
 class Silent:
     """Tells nothing: machines read the end alone."""
 
@@ -171,20 +175,20 @@ class Teller(Silent):
         self._out.print(f"  {', '.join(words)}, {held['asking']} of them ask for GPUs")
         for what, number in sorted(play.loaded.left_out.items()):
             self._out.print(f"  [dim]left out: {number} {what}[/]")
-        self._out.print(indented(showing.nodes_table(play.book), above=1))
+        self._out.print(indented(showing.nodes_table(play.book, most=ROWS), above=1))
         self._then("starting the VMs")
 
     @override
     def placed(self, found: Sequence[Explanation]) -> None:
         """Tell who got what, and why the nearest of those that wait does."""
         self._scene("Who got what")
-        self._out.print(indented(showing.machines_table(found)))
+        self._out.print(indented(showing.machines_table(found, most=ROWS)))
         waiting = [one for one in found if one.phase == "Waiting"]
         if waiting:
             self._out.print()
             chosen = min(waiting, key=lambda one: one.place)
             self._scene(f"Why {chosen.namespace}/{chosen.name} waits")
-            self._out.print(indented(showing.told(chosen, width=self._out.width)))
+            self._out.print(indented(showing.told(chosen, width=self._out.width, most=ROWS)))
         self._then("stopping one VM")
 
     @override
@@ -195,8 +199,8 @@ class Teller(Silent):
             self._out.print("  no VM waits for room that another one's end would make")
         else:
             stopped, started = "/".join(change.stopped), "/".join(change.started)
-            self._out.print(f"  {stopped} is stopped; {duration(change.took_ns)} later")
-            self._out.print(f"  [bold green]{started}[/] has its place on {change.node}, its launcher pinned there")
+            say(self._out, f"  {stopped} is stopped; {duration(change.took_ns)} later")
+            say(self._out, f"  [bold green]{started}[/] has its place on {change.node}, its launcher pinned there")
         self._then("replaying the log")
 
     @override

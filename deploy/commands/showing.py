@@ -1,10 +1,11 @@
 """How VMs, nodes and places of the log are shown: the same words and tables in every command."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
 
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -72,24 +73,28 @@ def _age_ns(book: Book, gpu_set: GpuSet) -> int:
     return book.state.now_ns - first
 
 
-def nodes_table(book: Book) -> Table:
-    """Return the nodes that offer units of a class, and how many of them are free."""
+def nodes_table(book: Book, *, most: int | None = None) -> RenderableType:
+    """Return the nodes that offer units of a class, and how many of them are free; `most`: so many rows."""
     state = book.state
     classes: dict[str, list[str]] = {}
     for name in sorted(state.objects["gpuclasses"]):
         view = state.gpu_class(name)
         if view is not None:
             classes.setdefault(view.resource, []).append(name)
+    rows = [
+        (_node_word(node), "/".join(classes[resource]), str(book.free(node, resource)), str(node.allocatable[resource]))
+        for name in sorted(state.objects["nodes"])
+        for resource in sorted(classes)
+        if (node := state.node(name)) is not None and node.allocatable.get(resource, 0)
+    ]
     shown = table("node", "class", Column("free", justify="right"), Column("offered", justify="right"))
-    for name in sorted(state.objects["nodes"]):
-        node = state.node(name)
-        for resource in sorted(classes):
-            offered = node.allocatable.get(resource, 0) if node is not None else 0
-            if node is not None and offered:
-                shown.add_row(
-                    _node_word(node), "/".join(classes[resource]), str(book.free(node, resource)), str(offered)
-                )
-    return shown
+    return _cut(shown, rows, most, f"{len(rows) - (most or 0)} more like these")
+
+
+def _cut(shown: Table, rows: Sequence[Sequence[str]], most: int | None, rest: str) -> RenderableType:
+    """Return the table with its first rows, and a line for the rest."""
+    add_rows(shown, rows[:most])
+    return shown if most is None or len(rows) <= most else Group(shown, Text(rest, style="dim"))
 
 
 def _node_word(node: NodeView) -> str:
@@ -98,8 +103,8 @@ def _node_word(node: NodeView) -> str:
     return f"{node.name} [yellow]({'cordoned' if node.unschedulable else 'not ready'})[/]"
 
 
-def told(found: Explanation, *, width: int) -> RenderableType:
-    """Return an explanation: a headline, the reason in words, claims, and each node's answer."""
+def told(found: Explanation, *, width: int, most: int | None = None) -> RenderableType:
+    """Return an explanation: a headline, the reason in words, claims, and each node's answer (`most`: so many)."""
     parts: list[RenderableType] = [_headline(found)]
     if found.phase != "Placed":
         parts.append(indented(Text(found.summary)))
@@ -107,7 +112,7 @@ def told(found: Explanation, *, width: int) -> RenderableType:
         rows = [(claim.name, f"{claim.count} x {claim.class_name}", claim.resource) for claim in found.claims]
         parts += [Text(), indented(add_rows(table("claim", "units", "counted as"), rows))]
     if found.nodes:
-        parts += [Text(), indented(verdicts_table(found.nodes, wide=width >= WIDE))]
+        parts += [Text(), indented(verdicts_table(found.nodes, wide=width >= WIDE, most=most))]
         bare = sum(1 for verdict in found.nodes if _is_bare(verdict))
         if bare:
             parts.append(indented(Text(f"{bare} more offer none of these devices", style="dim")))
@@ -129,16 +134,21 @@ def _headline(found: Explanation) -> Text:
             return Text.assemble(name, " is not started")
 
 
-def verdicts_table(verdicts: Sequence[NodeVerdict], *, wide: bool) -> Table:
+def verdicts_table(verdicts: Sequence[NodeVerdict], *, wide: bool, most: int | None = None) -> RenderableType:
     """Return each node's answer, the nearest first; nodes that offer none of the devices are left out."""
+    chosen = sorted((verdict for verdict in verdicts if not _is_bare(verdict)), key=_nearness)
+    rows = [
+        (
+            verdict.node,
+            " + ".join(f"{max(verdict.free[name], 0)} of {verdict.offered[name]}" for name in sorted(verdict.free)),
+            *((str(verdict.reason) if verdict.reason else "[green]fits[/]",) if wide else ()),
+            escape(verdict.detail),
+        )
+        for verdict in chosen
+    ]
     shown = table("node", Column("free", justify="right"), *(("verdict",) if wide else ()), "why not")
-    for verdict in sorted(verdicts, key=_nearness):
-        if _is_bare(verdict):
-            continue
-        free = " + ".join(f"{max(verdict.free[name], 0)} of {verdict.offered[name]}" for name in sorted(verdict.free))
-        word = (str(verdict.reason) if verdict.reason else "[green]fits[/]",) if wide else ()
-        shown.add_row(verdict.node, free, *word, verdict.detail)
-    return shown
+    rest = Counter(str(verdict.reason) for verdict in chosen[most:]) if most is not None else Counter[str]()
+    return _cut(shown, rows, most, ", ".join(f"{number} more: {reason}" for reason, number in sorted(rest.items())))
 
 
 def _nearness(verdict: NodeVerdict) -> tuple[int, str]:
@@ -149,13 +159,16 @@ def _is_bare(verdict: NodeVerdict) -> bool:
     return verdict.reason is Wait.NO_SUCH_DEVICE and not any(verdict.offered.values())
 
 
-def machines_table(found: Sequence[Explanation]) -> Table:
-    """Return VMs by where they are: node, or the reason and the place in line."""
-    shown = table("VM", "GPUs", "node", "state")
-    for _, group in groupby(found, key=lambda one: one.namespace):
-        for one in group:
-            shown.add_row(f"{one.namespace}/{one.name}", units(one.claims) or "-", one.node or "-", _word(one))
-    return shown
+def machines_table(found: Sequence[Explanation], *, most: int) -> RenderableType:
+    """Return VMs by where they are: node, or the reason why not; `most` of each standing, the rest counted."""
+    shown, seen = table("VM", "GPUs", "node", "state"), Counter[str]()
+    for one in found:
+        word = _word(one)
+        seen[word] += 1
+        if seen[word] <= most:
+            shown.add_row(f"{one.namespace}/{one.name}", units(one.claims) or "-", one.node or "-", word)
+    rest = [f"{number - most:,} more: {word}" for word, number in seen.items() if number > most]
+    return Group(shown, Text.from_markup(", ".join(rest), style="dim")) if rest else shown
 
 
 def _word(found: Explanation) -> str:
@@ -165,6 +178,6 @@ def _word(found: Explanation) -> str:
         case "Waiting":
             return f"[yellow]waits: {found.reason}[/]"
         case "Refused":
-            return "[red]refused[/]"
+            return f"[red]refused: {escape(found.summary)}[/]"
         case _:
             return "[dim]not started[/]"

@@ -43,11 +43,14 @@ def say(console: Console, text: str | Text, *, style: str = "") -> None:
 def table(*columns: str | Column) -> Table:
     """Return an empty table in the house's form: a rule under the head, no frame.
 
-    Where it is wider than the terminal, the last column gives way: its cells go on in a line below.
+    Where it is wider than the terminal, the first and the last column give way, names and reasons: their
+    cells go on in a line below, and nothing is cut off.
     """
     chosen = [column if isinstance(column, Column) else Column(column) for column in columns]
-    for column in chosen[:-1]:
-        column.no_wrap, column.overflow = True, "ellipsis"
+    for column in chosen:
+        column.overflow = "fold"
+    for column in chosen[1:-1]:
+        column.no_wrap = True
     return Table(
         *chosen, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold dim"
     )
