@@ -46,9 +46,7 @@ def _tell(seed: int, steps: int, *, trace: bool, whole: bool) -> int:
     say(f"seed {seed}: {spelled(setting)}")
     found = _lived(seed, setting, script, trace=trace)
     if found.broken is None:
-        say(
-            f"all laws held: {found.at_s:.0f} s, {found.inputs} inputs, {found.frames} frames, digest {found.digest[:16]}"
-        )
+        say(f"all laws held: {found.at_s:.0f} s, {found.inputs} inputs, {found.frames} frames, {found.digest[:16]}")
         return 0
     if not whole:
         script = _shortened(seed, setting, script, found)

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 from binder.journal import Message, StreamInfo, Unavailable, Unclear, WrongLastSequence
 from binder.kube import ApiError, Kube
@@ -37,6 +38,7 @@ class Doors:
         self.weather, self.counts = weather, counts
         self.role = name.rpartition("-")[0]
         self.shut = False
+        self._on_their_way: dict[asyncio.Task[None], None] = {}
         self.kube = FaultyKube(kube, self._plan)
         self.journal = DoorJournal(self, journal)
 
@@ -55,6 +57,12 @@ class Doors:
         if call.verb in {"watch", "event"} and error.code in {409, 422}:
             return None
         return Fault(error, lands=lands)
+
+    def do(self, deed: Coroutine[Any, Any, None]) -> None:
+        """Let something go on without the process."""
+        task = self.world.create_task(deed)
+        self._on_their_way[task] = None
+        task.add_done_callback(self._on_their_way.pop)
 
     def check_api(self) -> None:
         """Raise where nobody is behind the door."""
@@ -128,7 +136,7 @@ class DoorJournal:
 
     async def _goes_wrong(self, kind: str, land: Callable[[], Awaitable[int]], seconds: float) -> None:
         if kind == "late":
-            self._doors.world.call_later(seconds, lambda: self._doors.world.create_task(arrive(land)))
+            self._doors.world.call_later(seconds, lambda: self._doors.do(arrive(land)))
         if kind == "lost answer":
             await arrive(land)
         self._doors.counts.unclear[self._doors.role] += 1

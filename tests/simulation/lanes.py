@@ -10,6 +10,7 @@ import heapq
 import math
 import sys
 from asyncio import events
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -46,8 +47,10 @@ class Lane(asyncio.BaseEventLoop):
         self.crash_after = 0
         self.dead = False
         self.complaints: list[Complaint] = []
+        self.endings: deque[object] = deque(maxlen=64)
         self._moment = moment
         self._ahead = 0.0
+        self._finalizer = self._finish
         self.set_exception_handler(lambda _, context: self.complaints.append(context))
 
     @override
@@ -55,7 +58,12 @@ class Lane(asyncio.BaseEventLoop):
         return self._moment.now + self._ahead
 
     @override
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> "asyncio.Future[Any]":
+    def run_in_executor(  # type: ignore[override]  # of any arguments, as asyncio calls it
+        self,
+        executor: object,
+        func: Callable[..., Any],
+        *args: Any,
+    ) -> "asyncio.Future[Any]":
         """Do it at once: there are no threads in this world."""
         future = self.create_future()
         try:
@@ -63,6 +71,17 @@ class Lane(asyncio.BaseEventLoop):
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to who awaits
             future.set_exception(error)
         return future
+
+    def enter(self) -> tuple[asyncio.AbstractEventLoop | None, Any]:
+        """Become the running loop; return what `leave` takes."""
+        before, hooks = events._get_running_loop(), sys.get_asyncgen_hooks()  # noqa: SLF001 - what a loop does
+        sys.set_asyncgen_hooks(firstiter=None, finalizer=self._finalizer)
+        events._set_running_loop(self)  # noqa: SLF001 - the same
+        return before, hooks
+
+    def _finish(self, agen: AsyncGenerator[Any, Any]) -> None:
+        if not self.is_closed():
+            self.endings.append(self.create_task(agen.aclose()))
 
     def _write_to_self(self) -> None:
         """Wake nobody: the director looks at every lane."""
@@ -74,17 +93,16 @@ class Lane(asyncio.BaseEventLoop):
             heapq.heappop(timers)._scheduled = False  # type: ignore[attr-defined]  # as asyncio does  # noqa: SLF001 - the same
         return timers[0].when() if timers else math.inf
 
-    def is_due(self) -> bool:
-        """Say whether anything is ready at this moment."""
+    def is_due(self, due: float) -> bool:
+        """Say whether anything is ready by a time."""
         timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # asyncio's own heap
-        return bool(self._ready) or bool(timers and timers[0].when() <= self.time() + GRAIN_S)  # type: ignore[attr-defined]  # asyncio's own queue
+        return bool(self._ready) or bool(timers and timers[0]._when <= due)  # type: ignore[attr-defined]  # asyncio's own  # noqa: SLF001 - the same
 
-    def turn(self) -> bool:
-        """Run what is ready at this moment; False where nothing was."""
+    def turn(self, due: float) -> bool:
+        """Run what is ready by a time; False where nothing was."""
         ready = self._ready  # type: ignore[attr-defined]  # asyncio's own queue
         timers = self._scheduled  # type: ignore[attr-defined]  # asyncio's own heap
-        now = self.time() + GRAIN_S
-        while timers and timers[0].when() <= now:
+        while timers and timers[0]._when <= due:  # noqa: SLF001 - the heap's own key
             timer = heapq.heappop(timers)
             timer._scheduled = False  # noqa: SLF001 - as asyncio does
             ready.append(timer)
@@ -92,7 +110,7 @@ class Lane(asyncio.BaseEventLoop):
             return False
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if not handle.cancelled():
+            if not handle._cancelled:  # noqa: SLF001 - what a loop looks at
                 self.handled += 1
                 handle._run()  # noqa: SLF001 - what a loop does
                 if 0 < self.crash_after <= self.handled:
@@ -107,7 +125,7 @@ class Lane(asyncio.BaseEventLoop):
                 break
             for task in tasks:
                 task.cancel()
-            while self.turn():
+            while self.turn(self.time() + GRAIN_S):
                 pass
             due = self.next_timer()
             if not math.isinf(due):
@@ -120,19 +138,17 @@ class Lane(asyncio.BaseEventLoop):
 @contextmanager
 def running(lane: Lane) -> Iterator[None]:
     """Let a lane be the running loop."""
-
-    def finish(agen: AsyncGenerator[Any, Any]) -> None:
-        if not lane.is_closed():
-            lane.create_task(agen.aclose())
-
-    before, hooks = events._get_running_loop(), sys.get_asyncgen_hooks()  # noqa: SLF001 - what a loop does
-    sys.set_asyncgen_hooks(firstiter=None, finalizer=finish)
-    events._set_running_loop(lane)  # noqa: SLF001 - the same
+    before, hooks = lane.enter()
     try:
         yield
     finally:
-        events._set_running_loop(before)  # noqa: SLF001 - the same
-        sys.set_asyncgen_hooks(*hooks)
+        leave(before, hooks)
+
+
+def leave(before: asyncio.AbstractEventLoop | None, hooks: Any) -> None:  # noqa: ANN401 - as `sys` gives them
+    """Let the loop run again that did before."""
+    events._set_running_loop(before)  # noqa: SLF001 - what a loop does
+    sys.set_asyncgen_hooks(*hooks)
 
 
 class Director:
@@ -187,13 +203,17 @@ class Director:
 
     def _settle(self) -> None:
         """Run what is ready everywhere until nothing is."""
+        now, due = self.moment.now, self.moment.now + GRAIN_S
         for _ in range(TURNS_AT_ONE_TIME_MAX):
             busy = False
-            for lane in list(self.lanes):
-                if lane.frozen_until > self.now or lane.dead or not lane.is_due():
+            for lane in tuple(self.lanes):
+                if lane.frozen_until > now or lane.dead or not lane.is_due(due):
                     continue
-                with running(lane):
-                    busy |= lane.turn()
+                before, hooks = lane.enter()
+                try:
+                    busy |= lane.turn(due)
+                finally:
+                    leave(before, hooks)
                 if 0 < lane.crash_after <= lane.handled:
                     lane.crash_after = 0
                     self.on_crash(lane)

@@ -129,7 +129,7 @@ class Picture:
                 self.reasons.pop(decision.vmi.uid, None)
             case d.SetClosed():
                 for table in (self.bookings, self.claims, self.reasons):
-                    table.pop(decision.vmi.uid, None)  # type: ignore[attr-defined]  # three tables by uid
+                    table.pop(decision.vmi.uid, None)
             case _:
                 pass
 

@@ -1,9 +1,10 @@
 """A world: the cluster, the journal, the program's processes and the weather between them, all out of one seed."""
 
+import asyncio
 import logging
 import random
 import secrets
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,6 +48,7 @@ class World:
         self.backup: Backup | None = None
         self.restored = 0
         self.calm = True
+        self._deeds: dict[asyncio.Task[None], None] = {}
         FrontDesk(self.cluster, self._desk)
 
     @property
@@ -111,6 +113,12 @@ class World:
         if self.lane.complaints:
             raise AssertionError(f"the model cluster complains: {self.lane.complaints}")
 
+    def do(self, deed: Coroutine[Any, Any, None]) -> None:
+        """Let something be done on the cluster's lane, by somebody who waits for nobody."""
+        task = self.lane.create_task(deed)
+        self._deeds[task] = None
+        task.add_done_callback(self._deeds.pop)
+
     def process(self, name: str) -> Process | None:
         """Return the process of that name, None while it is dead."""
         return self.processes.get(name)
@@ -136,12 +144,12 @@ def worlds_own_chance(world: World) -> Iterator[None]:
     token_hex, state = secrets.token_hex, random.getstate()
     config = structlog.get_config()
 
-    def heard(_logger: object, method: str, event: dict[str, Any]) -> dict[str, Any]:
+    def heard(_logger: object, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
         world.shouts.append(f"{method}: {event}")
         raise structlog.DropEvent
 
-    def token(size: int | None = None) -> str:
-        return world.chance.token("token", size or 16)
+    def token(nbytes: int | None = None) -> str:
+        return world.chance.token("token", nbytes or 16)
 
     every, service.SNAPSHOT_EVERY_INPUTS = service.SNAPSHOT_EVERY_INPUTS, world.setting.snapshot_every
     secrets.token_hex = token

@@ -43,7 +43,7 @@ def hands(world: World, deed: Coroutine[Any, Any, object]) -> None:
         except ApiError:
             return
 
-    world.lane.create_task(done())
+    world.do(done())
 
 
 def create(world: World, resource: Resource, namespace: str, obj: Obj) -> None:

@@ -1,4 +1,4 @@
-"""Strangers: pods that take devices past us, gates of other controllers, hands on launchers, the operator's settings."""
+"""Strangers: pods that take devices past us, other controllers' gates, hands on launchers, the operator's settings."""
 
 import base64
 
