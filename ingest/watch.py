@@ -107,12 +107,9 @@ class Watching:
         self._shown.relist()
         self._session = await self._outlet.open(self._kind, rewound=rewound)
         await self._list(rewound=rewound)
-        fresh = True
         while True:
-            if self._rounds_left or not fresh:
-                await self._look_first()
+            await self._look_first()
             await self._follow()
-            fresh = False
 
     async def _list(self, *, rewound: bool) -> None:
         """Publish the list page by page, then say that it is complete: until then the known version stands (T12)."""
@@ -163,7 +160,7 @@ class Watching:
             return
 
     async def _look_first(self) -> None:
-        """See where the API server stands before watching again.
+        """See where the API server stands before watching.
 
         A watch from a version that a restored server has not reached would be silent for ever (T12).
         A list reads with quorum and makes the API server's own cache catch up, so that a bookmark
