@@ -1,24 +1,28 @@
 """What a command opens: NATS or a server of its own, the API server, and both as the place where roles run."""
 
+import asyncio
+import fcntl
 import os
 import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from binder.jetstream import CONNECT_SECONDS, Access, Connection, connect
-from binder.journal import Unavailable
 from binder.kube_client import KubeClient
 from binder.stream_journal import JetStreamJournal
 from deploy.commands.endings import Failed
 from deploy.commands.options import KubeOptions, NatsOptions
 from deploy.local import LocalNats
 
-URL_FILE = "url"
-"""Beside the embedded server's store: where it listens while it runs."""
+URL_FILE, LOCK_FILE = "url", "lock"
+"""Beside the embedded server's store: where it listens while it runs, and who may run one."""
+_LOOK_SECONDS = 0.05
 _LOST_FOR_GOOD = 70
 
 
@@ -55,21 +59,53 @@ async def open_nats(options: NatsOptions, *, make: bool = False) -> AsyncIterato
             f"no log at {options.data}: name a NATS server with --nats, another directory with --data, "
             f"or begin a log with `gpubinder adopt --fresh`"
         )
-    running = options.data / URL_FILE
-    if running.exists():
-        try:
-            async with _connected(Access((running.read_text().strip(),)), seconds=1.0) as nats:
-                yield nats
-                return
-        except Unavailable:
-            running.unlink(missing_ok=True)
-    async with LocalNats(options.data) as server:
-        running.write_text(server.url)
+    options.data.mkdir(parents=True, exist_ok=True)
+    with (options.data / LOCK_FILE).open("w") as lock:
+        opened = _embedded(options.data) if _taken(lock) else _neighbour(options.data)
+        async with opened as nats:
+            yield nats
+
+
+def _taken(lock: IO[str]) -> bool:
+    """Take the lock on a store if nobody holds it; it goes with the process, however that ends."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@asynccontextmanager
+async def _embedded(data: Path) -> AsyncIterator[Nats]:
+    """Run a server over the store, and tell others where it listens: two servers on one store would ruin it."""
+    told = data / URL_FILE
+    async with LocalNats(data) as server:
+        told.write_text(server.url)
         try:
             async with _connected(Access((server.url,))) as nats:
                 yield nats
         finally:
-            running.unlink(missing_ok=True)
+            told.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def _neighbour(data: Path) -> AsyncIterator[Nats]:
+    """Use the server that another process runs over the store; it may still be starting."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + CONNECT_SECONDS
+    while not (url := _told(data)):
+        if loop.time() > end:
+            raise Failed(f"{data}: another process holds it and serves no NATS there; end it, or name another --data")
+        await asyncio.sleep(_LOOK_SECONDS)
+    async with _connected(Access((url,))) as nats:
+        yield nats
+
+
+def _told(data: Path) -> str:
+    try:
+        return (data / URL_FILE).read_text().strip()
+    except FileNotFoundError:
+        return ""
 
 
 @asynccontextmanager

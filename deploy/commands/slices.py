@@ -203,7 +203,7 @@ class Heard:
             shown.add_row(Text("decided", style="yellow"), Text(told_decision(decision)))
         if shown.rows:
             console.print(Padding(shown, (0, 0, 0, 9), expand=False))
-        if (turn.logged or turn.derived) and not _goes_on():
+        if not _goes_on():
             self._console = None
 
     def behind(self, difference: Difference) -> list[Turn]:
