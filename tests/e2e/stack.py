@@ -19,7 +19,8 @@ from deploy.local import LocalNats, LocalNatsCluster
 from schemas.admission import CONFIGURATION_NAME
 from schemas.decisions import SetClosed, SetOpened, SetPlaced, SetReleased, SetWaits
 from schemas.frames import Frame, decode_record
-from schemas.kinds import VMI
+from schemas.kinds import LEASE, VMI
+from schemas.names import LEASE_PREFIX
 from schemas.streams import DECISIONS
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
@@ -87,6 +88,13 @@ class Stack(Tenant):
                             if isinstance(made, kind) and made.vmi.name == vm and so(made):
                                 return made
         raise AssertionError("the log ended")
+
+    async def holder(self, role: str) -> str:
+        """Return the name of the living process that holds a role's lease, '' where none of ours does."""
+        lease = await self.api.find(LEASE.path(self.system, f"{LEASE_PREFIX}{role}"))
+        identity = (lease or {}).get("spec", {}).get("holderIdentity") or ""
+        running = {str(child.pid): name for name, child in self.processes.children.items() if child.running}
+        return next((running[part] for part in identity.split("-") if part in running), "")
 
     async def told(self) -> State:
         """Return the state that the log tells now."""
