@@ -121,7 +121,8 @@ class Binder:
             raise RuntimeError("the standby does not run")
         self._nonce = secrets.token_hex(8)
         # Kept here too: the standby may fold our record, and hand over, before its append is acknowledged.
-        handover = self._handover = asyncio.get_running_loop().create_future()
+        handover: asyncio.Future[Follower] = asyncio.get_running_loop().create_future()
+        self._handover = handover
         events_last = (await self._journal.info(EVENTS)).last
         tip = follower.tip
         record = Epoch(
