@@ -7,7 +7,7 @@ Older sessions are ignored; a relist's end removes only what is absent and not n
 from msgspec.structs import replace
 
 from binder.book import Book
-from binder.evolve_sets import confirm_pin, forget_wait, went_back
+from binder.evolve_sets import claims_went_back, confirm_pin, forget_wait, pods_went_back
 from binder.state import Session, Touch
 from schemas.events import Changes, SessionOpened, SessionSynced
 from schemas.objects import (
@@ -68,8 +68,10 @@ def sync(book: Book, sequence: int, event: SessionSynced) -> None:
         view = state.objects[event.kind][key]
         if session.rewound or not rv_after(view.rv, event.rv):
             remove(book, event.kind, key)
-    if session.rewound and event.kind in {"gpuclaims", "pods"}:
-        went_back(book, event.kind)
+    if session.rewound and event.kind == "pods":
+        pods_went_back(book)
+    if session.rewound and event.kind == "gpuclaims":
+        claims_went_back(book)
     del state.listing[event.kind]
     book.store_session(event.kind, replace(session, synced=True, rv=event.rv, progress=sequence))
 

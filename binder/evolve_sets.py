@@ -18,6 +18,7 @@ RETRY_NS_MAX = 300 * 1_000_000_000
 """A refused write is tried again after 2 s, doubling to five minutes: never at stream speed (T23)."""
 
 DOUBLINGS_MAX = 16
+BACK_FROM_BACKUP = "the API server came back from a backup and undid it"
 
 
 def opened(book: Book, stamp: Stamp, decision: d.SetOpened) -> None:
@@ -124,7 +125,7 @@ def wake(book: Book) -> None:
             book.store_set(uid, replace(gpu_set, retry_ns=0))
             book.mark(uid)
         known = book.state.admitted.get(uid)
-        if known is not None and uid not in book.vmi_keys and known.at_ns + ADMITTED_KEPT_NS <= now_ns:
+        if known is not None and uid not in book.vmis and known.at_ns + ADMITTED_KEPT_NS <= now_ns:
             book.store_admitted(uid, None)
 
 
@@ -135,21 +136,24 @@ def confirm_pin(book: Book, pod: PodView) -> None:
         book.store_set(pod.owner_uid, replace(gpu_set, pinned=True, fails=0, refused=""))
 
 
-def went_back(book: Book, kind: str) -> None:
-    """Have said again what the API server does not show any more since it came back from a backup (T12).
+def claims_went_back(book: Book) -> None:
+    """Have the claims said again that a server back from a backup shows no more, or as they were before (T12)."""
+    for uid, gpu_set in list(book.state.sets.items()):
+        shown = [book.state.claim(f"{gpu_set.vmi.namespace}/{claim.name}") for claim in gpu_set.claims]
+        if any(claim is None or claim.stamp < gpu_set.stamp for claim in shown):
+            book.store_set(uid, replace(gpu_set, missing=True))
+            book.mark(uid)
 
-    A claim that is gone, or shows an older decision; a pod that was let go and stands behind our gate again.
+
+def pods_went_back(book: Book) -> None:
+    """Gather the sets again whose launcher stands behind our gate since the server is back from a backup (T12).
+
+    Its pin is gone, and who ran on the node at the time of the backup may be back there too.
     """
     for uid, gpu_set in list(book.state.sets.items()):
-        namespace = gpu_set.vmi.namespace
-        if kind == "gpuclaims":
-            claims = [book.state.claim(f"{namespace}/{claim.name}") for claim in gpu_set.claims]
-            behind, pinned = any(one is None or one.stamp < gpu_set.stamp for one in claims), gpu_set.pinned
-        else:
-            pod = book.state.pod(f"{namespace}/{gpu_set.pod}") if gpu_set.node else None
-            behind, pinned = pod is not None and pod.uid == gpu_set.pod_uid and GATE in pod.gates, False
-        if behind:
-            book.store_set(uid, replace(gpu_set, missing=True, pinned=pinned))
+        pod = book.state.pod(f"{gpu_set.vmi.namespace}/{gpu_set.pod}") if gpu_set.node else None
+        if pod is not None and pod.uid == gpu_set.pod_uid and GATE in pod.gates:
+            book.store_set(uid, replace(gpu_set, pinned=False, refused=BACK_FROM_BACKUP))
             book.mark(uid)
 
 

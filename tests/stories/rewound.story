@@ -14,10 +14,11 @@ show placing
   places: no
 start vm2 l40s=1
 relist all rewound
-  opens vm1: l40s x1 by nvidia.com/L40S
+  releases vm1 from n1: PinRefused
   opens vm2: l40s x1 by nvidia.com/L40S
+  vm1 waits: WriteRefused
   vm2 waits: NoNodeOffersClass
-  opens vm2: l40s x1 by nvidia.com/L40S
   opens vm1: l40s x1 by nvidia.com/L40S
+  opens vm2: l40s x1 by nvidia.com/L40S
 node n2 l40s=1 cpu=8
   places vm2 on n2 for vm2-pod
