@@ -79,6 +79,7 @@ class Stack(Tenant):
 
     async def logged(self, kind: type[Made], vm: str, so: Callable[[Made], bool] = lambda _: True) -> Made:
         """Wait until the log says this of a VM's set; return the first such decision."""
+        await self._connected()
         async with asyncio.timeout(SECONDS):
             async for run in self.journal.read(DECISIONS, 1):
                 for message in run:
@@ -98,6 +99,7 @@ class Stack(Tenant):
 
     async def told(self) -> State:
         """Return the state that the log tells now."""
+        await self._connected()
         follower = Follower(self.journal)
         try:
             return await follower.start()
@@ -119,8 +121,17 @@ class Stack(Tenant):
 
         return (await eventually(agreed, "the books equal the pods"))[0]
 
+    async def _connected(self) -> None:
+        """Wait until our own connection is back after an outage."""
+
+        async def connected() -> bool:
+            return self.connection.connected
+
+        await eventually(connected, "NATS answers the test")
+
     async def verified(self) -> Report:
         """Audit the whole log against its anchor; whole or the test fails."""
+        await self._connected()
         report = await Auditor(self.journal).verify(await Anchor(self.kube, self.system).read())
         assert report.whole, report
         assert report.anchored
