@@ -35,7 +35,7 @@ class Book:
         self._moved: dict[str, bool] = {}
         self.pods_by_vmi = Members()
         self.pods_by_stamp = Members()
-        self.vmi_keys: dict[str, str] = {}
+        self.vmis: dict[str, VmiView] = {}
         self.volume_pvcs = Members()
         self.pvc_vmis = Members()
         self.pvc_pods = Members()
@@ -69,15 +69,16 @@ class Book:
 
     def vmi_of(self, uid: str) -> VmiView | None:
         """Return the VMI with that uid, as long as it is seen."""
-        return self.state.vmi(self.vmi_keys.get(uid, ""))
+        return self.vmis.get(uid)
 
     def launcher_of(self, vmi: VmiView) -> PodView | None:
         """Return the VMI's admitted, listed, living launcher that still stands behind our gate."""
         known = self.state.admitted.get(vmi.uid)
-        if known is None:
+        if known is None or not vmi.active_pods:
             return None
         listed = gated_launchers(self.state, vmi, self.pods_by_vmi.of(vmi.uid))
-        return newest(pod for pod in listed if pod.admission in known.requests and not self.is_copied(pod))
+        honest = [pod for pod in listed if pod.admission in known.requests and not self.is_copied(pod)]
+        return newest(honest) if len(honest) > 1 else honest[0] if honest else None
 
     def is_copied(self, pod: PodView) -> bool:
         """Say whether another pod of the namespace carries the pod's stamp: then neither is believed (T25)."""
@@ -186,7 +187,7 @@ class Book:
             case "pods":
                 self._index_pod(key, cast("PodView | None", before), cast("PodView | None", view))
             case "virtualmachineinstances":
-                self._index_vmi(key, cast("VmiView | None", before), cast("VmiView | None", view))
+                self._index_vmi(cast("VmiView | None", before), cast("VmiView | None", view))
             case "persistentvolumeclaims":
                 self._index_pvc(key, cast("PvcView | None", before), cast("PvcView | None", view))
             case "gpuclasses":
@@ -228,13 +229,13 @@ class Book:
         gpu_set = self.state.sets.get(pod.owner_uid) if pod.owner_uid else None
         return gpu_set is not None and gpu_set.node == pod.node and pod.uid in {gpu_set.pod_uid, gpu_set.former}
 
-    def _index_vmi(self, key: str, before: VmiView | None, view: VmiView | None) -> None:
+    def _index_vmi(self, before: VmiView | None, view: VmiView | None) -> None:
         if before is not None:
-            self.vmi_keys.pop(before.uid, None)
+            self.vmis.pop(before.uid, None)
             for name in before.volumes:
                 self.pvc_vmis.drop(f"{before.namespace}/{name}", before.uid)
         if view is not None:
-            self.vmi_keys[view.uid] = key
+            self.vmis[view.uid] = view
             for name in view.volumes:
                 self.pvc_vmis.add(f"{view.namespace}/{name}", view.uid)
         for vmi in (before, view):

@@ -72,7 +72,8 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
 
 def _next(book: Book, touched: Touched, rank: Rank) -> Rank | None:
     """Return the next one in line behind `rank`: of those that changed, and those that touched nodes may take."""
-    heads = [head for group in touched.groups() if (head := book.line.after(group, rank)) is not None]
+    line = book.line
+    heads = [head for group in touched.groups() if (head := line.after(group, rank)) is not None]
     return min(heads, default=None)
 
 
@@ -99,7 +100,7 @@ def _undecided_claims(book: Book) -> Iterator[ClaimView]:
         if claim is None or not claim.template or claim.deleting or _is_decided(book, claim):
             continue
         # A claim whose owner is gone is collected by the API server; only a living owner's needs a hand.
-        if not claim.owner_uid or claim.owner_uid in book.vmi_keys:
+        if not claim.owner_uid or claim.owner_uid in book.vmis:
             yield claim
 
 

@@ -7,18 +7,20 @@ messages take to be read from a JetStream and decoded, and how much memory the s
 
 import asyncio
 import gc
-import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
+from rich.console import Console
 
 from binder.jetstream import Access, connect
+from binder.snapshot import encode_state
+from binder.step import step
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.local import LocalNats
@@ -26,6 +28,7 @@ from schemas.events import Outcome, Outcomes, decode_event
 from schemas.names import GATE
 from schemas.objects import AnyView, ClaimView, ClassView, NodeView, PodView, VmiView
 from schemas.streams import EVENTS, EVENTS_WATCH
+from tests.bench.figures import Figure, beside, table
 from tests.binder.scene import Scene, launcher
 
 SMALL, LARGE = (50, 100), (5_000, 50_000)
@@ -35,16 +38,6 @@ STRETCHES = 10
 NAMESPACE = "tenant-a"
 ANNOTATION = '[{"className":"l40s","count":1}]'
 RESOURCE = "nvidia.com/AD102GL_L40S"
-
-
-class Figure(msgspec.Struct, frozen=True):
-    """One measured value, beside the reference it is compared with (0 where there is none)."""
-
-    name: str
-    value: float
-    unit: str
-    reference: float = 0
-    ratio: float = 0
 
 
 class Cluster:
@@ -104,6 +97,7 @@ class Cluster:
         for number in range(count):
             self._stop(self.running[number])
             vmi = self.vmi()
+            self.running.append(vmi.name)
             scene.watch("virtualmachineinstances", [vmi])
             scene.admit(vmi, f"r-{vmi.name}")
             scene.show(self.pod(vmi))
@@ -129,33 +123,40 @@ class Cluster:
             scene.remove("virtualmachineinstances", vmi.key)
 
 
-def _rate(count: int, work: Callable[[int], object]) -> float:
-    """Return how often a second `work` is done: the median of ten stretches, so that a hiccup counts once."""
-    gc.collect()
-    seconds = []
-    stretch = count // STRETCHES
-    for number in range(STRETCHES):
+class Race:
+    """A cluster as it was before its messages: what is timed is `step` over them, and nothing else."""
+
+    def __init__(self, nodes: int, sets: int, *, waiting: int = 0) -> None:
+        lived = Cluster(nodes, sets, waiting=waiting)
+        before = len(lived.scene.log)
+        for _ in lived.churn(VMS):
+            pass
+        self.inputs = lived.scene.log[before:]
+        self.book = Cluster(nodes, sets, waiting=waiting).scene.book
+        self.seconds: list[float] = []
+
+    def run(self, stretch: int) -> None:
+        """Time one stretch of the messages."""
+        length = len(self.inputs) // STRETCHES
+        part = self.inputs[stretch * length : (stretch + 1) * length]
         began = time.perf_counter()
-        for at in range(number * stretch, (number + 1) * stretch):
-            work(at)
-        seconds.append(time.perf_counter() - began)
-    return stretch / statistics.median(seconds)
+        told = [step(self.book, sequence, stamp_ns, body) for sequence, stamp_ns, body, _ in part]
+        self.seconds.append((time.perf_counter() - began) / length)
+        assert told == [decided for *_, decided in part]
 
+    def rate(self) -> float:
+        """Return events a second: the median of the stretches, so that a hiccup counts once."""
+        return 1 / statistics.median(self.seconds)
 
-def measure_cluster(nodes: int, sets: int, waiting: int) -> tuple[float, list[bytes], float]:
-    """Return events a second, the messages that were sent, and the most megabytes the process ever had."""
-    cluster = Cluster(nodes, sets, waiting=waiting)
-    before = len(cluster.scene.log)
-    for _ in cluster.churn(min(VMS, sets)):
-        pass
-    messages = cluster.scene.log[before:]
-    # Once more on a book as it was before, the heart alone: nothing but `step` is timed.
-    again = Cluster(nodes, sets, waiting=waiting)
-    rate = _rate(len(messages), lambda at: again.scene.send_bytes(messages[at][2]))
-    lived = len(again.scene.log) - before
-    assert [one[3] for one in again.scene.log[before:]] == [one[3] for one in messages[:lived]]
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return rate, [body for _, _, body, _ in messages], megabytes
+    def megabytes(self) -> float:
+        """Return what a process grows by that makes such a book from its snapshot."""
+        told = subprocess.run(
+            [sys.executable, "-m", "tests.bench.book_size"],
+            input=encode_state(self.book.state),
+            capture_output=True,
+            check=True,
+        )
+        return float(told.stdout)
 
 
 async def _read(messages: list[bytes]) -> float:
@@ -179,26 +180,35 @@ async def _read(messages: list[bytes]) -> float:
             return 1 / statistics.median(seconds)
 
 
-def measure() -> list[Figure]:
-    """Measure everything and return it."""
-    small, messages, _ = measure_cluster(*SMALL, waiting=0)
-    large, _, megabytes = measure_cluster(*LARGE, waiting=0)
-    crowded, _, _ = measure_cluster(*LARGE, waiting=LARGE[1] // 10)
-    read = asyncio.run(_read(messages))
+async def measure(_: object, say: Callable[[str], None]) -> list[Figure]:
+    """Measure the heart in both clusters, with and without a queue, and reading the same messages."""
+    say("filling clusters")
+    small, large, crowded = Race(*SMALL), Race(*LARGE), Race(*LARGE, waiting=LARGE[1] // 10)
+    # A process of one cluster would not look through the others' objects.
+    gc.collect()
+    gc.freeze()
+    messages = [body for _, _, body, _ in small.inputs]
+    say("reading and deciding in turns, so that a busy moment of the machine counts for all")
+    reads = []
+    for stretch in range(STRETCHES):
+        for race in (small, large, crowded):
+            race.run(stretch)
+        if stretch % 3 == 0:
+            reads.append(await _read(messages))
+    read, (nodes, sets) = statistics.median(reads), LARGE
     return [
-        Figure("heart, 50 nodes, 100 sets", small, "events/s", read, small / read),
-        Figure("heart, 5,000 nodes, 50,000 sets", large, "events/s", small, large / small),
-        Figure("heart, 5,000 nodes, 50,000 sets, 5,000 more waiting", crowded, "events/s", small, crowded / small),
-        Figure("reading and decoding the same messages", read, "events/s"),
-        Figure("memory, 5,000 nodes, 50,000 sets", megabytes, "MB"),
+        Figure("reading and decoding from JetStream", read, "events/s"),
+        beside("heart, 50 nodes, 100 sets, of reading", small.rate(), "events/s", read),
+        beside("heart, 5,000 nodes, 50,000 sets, of the small", large.rate(), "events/s", small.rate()),
+        beside("heart, the same and 5,000 sets waiting, of the small", crowded.rate(), "events/s", small.rate()),
+        Figure(f"memory of a book, {nodes:,} nodes, {sets:,} sets", large.megabytes(), "MB"),
     ]
 
 
 def main() -> int:
     """Print the table."""
-    for figure in measure():
-        beside = f"  {figure.ratio:6.2f} of {figure.reference:,.0f}" if figure.reference else ""
-        print(f"{figure.name:58}{figure.value:12,.0f} {figure.unit}{beside}")
+    console = Console()
+    console.print(table(asyncio.run(measure(None, console.print))))
     return 0
 
 
