@@ -1,0 +1,63 @@
+"""A steady stream: 20 VMs a second for a minute, and how long each launcher stands behind our gate.
+
+From the moment a watch shows the launcher gated to the moment it shows it without. VMs end some
+seconds after they were bound, so that there is always room. KubeVirt's part is its least.
+"""
+
+import asyncio
+
+from tests.bench.figures import Figure, percentile
+from tests.bench.ground import Ground, Say, program
+from tests.bench.observer import Sight, observing
+from tests.bench.starts import Starts
+
+RATE, STRETCH_S = 20, 60
+NODES, UNITS = 50, 8
+WARM_UP = 2 * RATE
+LIFE_S = 4.0
+PATIENCE_S = 120.0
+
+
+async def measure(here: Ground, say: Say) -> list[Figure]:
+    """Run the stretch and return the figures."""
+    async with program(here, NODES, UNITS) as ready, Starts(here.plane, ready.tenant) as starts:
+        say(f"{RATE} VMs a second for {STRETCH_S} s")
+        try:
+            sights = await _stretch(here, starts, ready.tenant)
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}\n{ready.processes.tails()}") from None
+        waits = [1000 * (sight.ungated - sight.gated) for sight in sights[WARM_UP:] if sight.gated]
+        head = f"{RATE} VMs/s for {STRETCH_S} s"
+        seconds = max(sight.bound for sight in sights) - min(sight.created for sight in sights)
+        reached = min(RATE, len(sights) / seconds)
+        return [
+            *(Figure(f"{head}, gate to pin, p{int(100 * share)}", percentile(waits, share), "ms") for share in SHARES),
+            Figure(f"{head}, reached", reached, "VMs/s", RATE, reached / RATE),
+        ]
+
+
+SHARES = (0.5, 0.95, 0.99)
+
+
+async def _stretch(here: Ground, starts: Starts, namespace: str) -> list[Sight]:
+    count, sights = RATE * STRETCH_S, list[Sight]()
+    async with observing(here.plane.kubeconfig(), namespace) as observer, asyncio.TaskGroup() as tasks:
+        tasks.create_task(_create(starts, count, tasks))
+        async with asyncio.timeout(STRETCH_S + PATIENCE_S):
+            while len(sights) < count:
+                sights.append(await observer.next())
+                tasks.create_task(_end(starts, sights[-1].vm))
+    return sights
+
+
+async def _create(starts: Starts, count: int, tasks: asyncio.TaskGroup) -> None:
+    """Start VMs on time, however long each takes: a slow server must not slow the stream."""
+    began = asyncio.get_running_loop().time()
+    for number in range(count):
+        tasks.create_task(starts.start(f"vm-{number:04}"))
+        await asyncio.sleep(began + (number + 1) / RATE - asyncio.get_running_loop().time())
+
+
+async def _end(starts: Starts, name: str) -> None:
+    await asyncio.sleep(LIFE_S)
+    await starts.end(name)
