@@ -1,4 +1,7 @@
-"""What a decision leans on, read fresh from the API server for each request, never from a cache (A8, T15)."""
+"""What a decision leans on, read fresh from the API server for each request, never from a cache (A8, T15).
+
+Requests that ask at the same moment share one read, which began after all of them asked.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -12,6 +15,7 @@ from schemas.entries import ClassEntry, MalformedEntries, parse_entries
 from schemas.kinds import GPU_CLASS, KUBEVIRT, Resource
 from schemas.objects import ClassView, KubeVirtView
 from webhooks.reviews import UNREADABLE, TurnedAway
+from webhooks.shared_reads import SharedRead
 
 PAGES_MAX = 20
 
@@ -48,17 +52,20 @@ class FreshReads:
 
     def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float) -> None:
         self._kube, self._readers, self._timeout_s = kube, readers, timeout_s
+        self._kubevirts = SharedRead(self._kubevirt)
+        self._all_classes = SharedRead(lambda: self._list(GPU_CLASS))
+        self._classes: dict[str, SharedRead[ClassView | None]] = {}
 
     async def read(self, classes: tuple[str, ...], resources: tuple[str, ...], deadline: float) -> Evidence:
         """Read the named classes and KubeVirt's resource side by side; `deadline` is in the loop's time.
 
         Where a request names `resources` of its own, all classes are listed to see whose they are.
         """
-        reads = [self._class(name) for name in classes]
+        reads = [self._shared_class(name).get() for name in classes]
         try:
             async with asyncio.timeout_at(min(deadline, asyncio.get_running_loop().time() + self._timeout_s)):
                 found, kubevirt, rivals = await asyncio.gather(
-                    asyncio.gather(*reads), self._kubevirt(), self._owners(resources)
+                    asyncio.gather(*reads), self._kubevirts.get(), self._owners(resources)
                 )
         except TimeoutError:
             raise _unread("the API server did not answer in time") from None
@@ -69,6 +76,13 @@ class FreshReads:
         further = tuple(view for view in rivals if view.name not in {seen.name for seen in there})
         missing = tuple(name for name, view in zip(classes, found, strict=True) if view is None)
         return Evidence(there + further, missing, kubevirt)
+
+    def _shared_class(self, name: str) -> SharedRead[ClassView | None]:
+        if name not in self._classes:
+            # Names come from tenants: what nobody waits for is not kept.
+            self._classes = {known: shared for known, shared in self._classes.items() if not shared.idle}
+            self._classes[name] = SharedRead(lambda: self._class(name))
+        return self._classes[name]
 
     async def _class(self, name: str) -> ClassView | None:
         try:
@@ -82,7 +96,7 @@ class FreshReads:
     async def _owners(self, resources: tuple[str, ...]) -> tuple[ClassView, ...]:
         if not resources:
             return ()
-        items = await self._list(GPU_CLASS)
+        items = await self._all_classes.get()
         views = [_view(self._readers.gpu_class, item, "a GPUClass") for item in items]
         return tuple(sorted((v for v in views if v.resource in resources), key=lambda v: v.name))
 

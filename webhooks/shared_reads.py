@@ -1,0 +1,50 @@
+"""Reads that are asked for at the same moment are made once; each still began after it was asked for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+GATHER_S = 0.05
+"""How long a read waits at most for the one before it: a read that hangs must not hold up the next."""
+
+T = TypeVar("T")
+
+
+class SharedRead(Generic[T]):
+    """One thing that many ask for. Who asks while a read is under way shares the next one with all who do.
+
+    So a burst costs one read for all that waited, and no answer is older than the question. What a read
+    raises, everyone who shares it is told.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[T]]) -> None:
+        self._read = read
+        self._running: asyncio.Future[T] | None = None
+        self._next: asyncio.Future[T] | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody waits for anything."""
+        return self._running is None and self._next is None
+
+    async def get(self) -> T:
+        """Return what a read found that began after this call. Raises what the read raised."""
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._after(self._running))
+            self._next.add_done_callback(self._ended)
+        # Whoever gives up leaves the read to the others.
+        return await asyncio.shield(self._next)
+
+    async def _after(self, before: "asyncio.Future[T] | None") -> T:
+        if before is not None:
+            await asyncio.wait({before}, timeout=GATHER_S)
+        # From here on, who asks needs another read.
+        self._running, self._next = self._next, None
+        return await self._read()
+
+    def _ended(self, ended: "asyncio.Future[T]") -> None:
+        if self._running is ended:
+            self._running = None
+        if not ended.cancelled():
+            # Looked at, so that an error which nobody waited for is not reported as forgotten.
+            ended.exception()
