@@ -146,7 +146,9 @@ class KubeClient(Kube):
 
     def _open(self, connections: int, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=connections, ssl=self._login.tls or True, keepalive_timeout=75)
-        return aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=True)
+        # The proxy is the login's: with `trust_env` each request would look for one, and for .netrc, in a thread.
+        jar = aiohttp.DummyCookieJar()
+        return aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=jar)
 
     async def _read(self, path: str, query: Mapping[str, str]) -> bytes:
         response = await self._answered("GET", path, query, session=self._session, retries=READ_RETRIES)

@@ -9,6 +9,8 @@ import os
 import ssl
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import Configuration
@@ -37,6 +39,7 @@ class Login:
         self._loader: KubeConfigLoader | None = None
         self._renewing = asyncio.Lock()
         self._due = 0.0
+        self._environments: str | None = None
         self.tls: ssl.SSLContext | None = None
 
     @classmethod
@@ -61,8 +64,8 @@ class Login:
 
     @property
     def proxy(self) -> str | None:
-        """The proxy that the kubeconfig names."""
-        return self._configuration.proxy
+        """The proxy that the kubeconfig names, else the one that the environment has for this server."""
+        return self._configuration.proxy or self._environments
 
     async def authorization(self) -> str:
         """Return the value of the `Authorization` header, '' where a client certificate says it all."""
@@ -106,6 +109,7 @@ class Login:
             where = self._kubeconfig or "the pod's service account"
             raise LoginError(f"no API server from {where}: {error}; give a kubeconfig that kubectl accepts") from error
         self._configuration = fresh
+        self._environments = _environments_proxy(self.host)
         self._due = asyncio.get_running_loop().time() + RENEW_SECONDS
         self._load_tls()
 
@@ -123,6 +127,12 @@ class Login:
             self.tls.verify_mode = ssl.CERT_NONE
         if settings.cert_file:
             self.tls.load_cert_chain(settings.cert_file, keyfile=settings.key_file)
+
+
+def _environments_proxy(server: str) -> str | None:
+    """Return the proxy of HTTPS_PROXY and its like, None where NO_PROXY exempts the server."""
+    parts = urlsplit(server)
+    return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
 
 
 def find_kubeconfig(path: str) -> Path | None:

@@ -154,3 +154,19 @@ async def test_a_pod_without_a_service_account_is_told(monkeypatch: pytest.Monke
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(LoginError, match="the pod's service account"):
         await KubeClient.connect()
+
+
+async def test_the_environments_proxy_is_taken_unless_the_server_is_exempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HTTPS_PROXY and NO_PROXY mean what they mean to kubectl."""
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://proxy.example.org:3128")
+
+    async with guarded(Guard("t"), tmp_path / "config", {"token": "t"}) as client:
+        assert client._login.proxy == "http://proxy.example.org:3128"  # noqa: SLF001 - there is no proxy to be asked
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    async with guarded(Guard("t"), tmp_path / "config", {"token": "t"}) as client:
+        assert client._login.proxy is None  # noqa: SLF001 - the same
+        assert await client.get(CONFIGMAP, "a", "b") == b"{}"
