@@ -33,7 +33,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 class _Map(msgspec.Struct):
     metadata: _Metadata
-    data: dict[str, str] = {}
+    data: dict[str, str] | None = None
 
 
 class Anchor:
@@ -47,18 +47,12 @@ class Anchor:
     async def read(self) -> Tip | None:
         """Return the anchored tip, None where there is no anchor. Raises `ApiError`, `NotOurs` (unreadable)."""
         try:
-            stored = msgspec.json.decode(await self._kube.get(CONFIGMAP, self._namespace, ANCHOR_CONFIGMAP), type=_Map)
+            stored = await self._stored()
         except ApiError as error:
             if error.code == _NOT_FOUND:
                 return None
             raise
-        try:
-            return _tip(stored.data)
-        except (KeyError, ValueError):
-            raise NotOurs(
-                f"ConfigMap {self._namespace}/{ANCHOR_CONFIGMAP} can't be read: restore it from a backup, "
-                f"or run `gpubinder adopt`"
-            ) from None
+        return self._tip_in(stored)
 
     async def create(self, tip: Tip) -> None:
         """Write the first anchor of a log. Raises `ApiError` (409 where one stands)."""
@@ -66,14 +60,19 @@ class Anchor:
         self._written = tip
 
     async def advance(self, tip: Tip) -> None:
-        """Move the anchor forward to `tip`; another log's or a newer anchor is left alone (`NotOurs`)."""
+        """Move the anchor forward to `tip`. Raises `ApiError`, `NotOurs` (unreadable, or another log's).
+
+        A newer anchor is left alone.
+        """
         if (tip.generation, tip.sequence) <= (self._written.generation, self._written.sequence):
             return
-        raw = await self._kube.get(CONFIGMAP, self._namespace, ANCHOR_CONFIGMAP)
-        stored = msgspec.json.decode(raw, type=_Map)
-        known = _tip(stored.data)
+        stored = await self._stored()
+        known = self._tip_in(stored)
         if known.log_id != tip.log_id:
-            raise NotOurs(f"the anchor names log {known.log_id}, not {tip.log_id}")
+            raise NotOurs(
+                f"the anchor names log {known.log_id}, not {tip.log_id}: two installations share the namespace "
+                f"{self._namespace}, or somebody changed the ConfigMap {ANCHOR_CONFIGMAP}: restore it from a backup"
+            )
         if (known.generation, known.sequence) >= (tip.generation, tip.sequence):
             self._written = known
             return
@@ -81,6 +80,19 @@ class Anchor:
         body = _body(self._namespace, tip, stored.metadata.resource_version)
         await self._kube.patch(CONFIGMAP, self._namespace, ANCHOR_CONFIGMAP, body, kind=PatchKind.MERGE)
         self._written = tip
+
+    async def _stored(self) -> _Map:
+        raw = await self._kube.get(CONFIGMAP, self._namespace, ANCHOR_CONFIGMAP)
+        return msgspec.json.decode(raw, type=_Map)
+
+    def _tip_in(self, stored: _Map) -> Tip:
+        try:
+            return _tip(stored.data or {})
+        except (KeyError, ValueError):
+            raise NotOurs(
+                f"ConfigMap {self._namespace}/{ANCHOR_CONFIGMAP} can't be read: restore it from a backup, "
+                f"or run `gpubinder adopt`"
+            ) from None
 
     async def keep(self, tip_of: Callable[[], Tip]) -> None:
         """Advance the anchor to what `tip_of` returns, every second, for ever."""

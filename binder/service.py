@@ -23,11 +23,14 @@ from binder.tip import Tip, canonical
 from schemas.chain import EventsDigest
 from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
 from schemas.events import MESSAGE_VERSION, Continue, PodRequest, Tick, VmiRequest, decode_event, encode_event
-from schemas.frames import Entry, Epoch, Void
+from schemas.frames import Entry, Epoch, Void, entry_bytes
 from schemas.streams import DECISIONS, EVENTS, EVENTS_CONTINUE, EVENTS_TICK
 
 INPUTS_PER_FRAME_MAX = 200
 DECISIONS_PER_FRAME_MAX = 500
+FRAME_BYTES_MAX = 1_000_000
+"""A frame that grew beyond this takes no further input: the last one may add half as much, and one long set (T5)."""
+
 SNAPSHOT_EVERY_INPUTS = 20_000
 TICK_SECONDS = 5.0
 
@@ -135,20 +138,30 @@ class Binder:
             events_last,
             (MESSAGE_VERSION,),
         )
-        epoch = await open_epoch(self._journal, record)
-        _log.info("epoch opened", epoch=epoch, identity=self._identity)
-        return await handover
+        try:
+            epoch = await open_epoch(self._journal, record)
+            _log.info("epoch opened", epoch=epoch, identity=self._identity)
+            return await handover
+        except BaseException:
+            # The lease was lost meanwhile, and the record may still land: nobody takes what is handed over then.
+            handover.cancel()
+            self._handback.set()
+            raise
 
     async def _lead(self, follower: Follower) -> None:
         writer = LogWriter(self._journal, follower.tip, follower.book.state.epoch, heed=_overruled)
-        ticking = asyncio.create_task(self._tick(follower))
-        anchoring = asyncio.create_task(self._anchor.keep(lambda: writer.tip))
+        parts = (self._write_frames(follower, writer), self._tick(follower), self._anchor.keep(lambda: writer.tip))
+        tasks = [asyncio.ensure_future(part) for part in parts]
         try:
-            await self._write_frames(follower, writer)
+            # None of them ends by itself: frames without time or anchor are as wrong as no frames.
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (ticking, anchoring):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(ticking, anchoring, return_exceptions=True)
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
 
     async def _write_frames(self, follower: Follower, writer: LogWriter) -> None:
         book, since_snapshot = follower.book, 0
@@ -206,15 +219,17 @@ class Binder:
 def _decide(follower: Follower, inputs: list[Message], program: str) -> tuple[Draft, int]:
     """Fold and decide inputs in order; stop early where the frame grows long. Returns how many were taken."""
     book = follower.book
-    digest, entries, decided_count, taken = EventsDigest(), [], 0, 0
+    digest, entries, decided_count, size, taken = EventsDigest(), [], 0, 0, 0
     for message in inputs:
         decided = step(book, message.sequence, message.stamp_ns, message.body)
         digest.add(canonical(message))
         taken += 1
         if decided:
-            entries.append(Entry(message.sequence, decided))
+            entry = Entry(message.sequence, decided)
+            entries.append(entry)
             decided_count += len(decided)
-            if decided_count >= DECISIONS_PER_FRAME_MAX:
+            size += entry_bytes(entry)
+            if decided_count >= DECISIONS_PER_FRAME_MAX or size >= FRAME_BYTES_MAX:
                 break
     draft = Draft(
         RULES_VERSION,

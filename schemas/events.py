@@ -159,6 +159,8 @@ AnyEvent = (
     | Continue
 )
 
+TOO_DEEP = "nested deeper than any message of ours"
+
 _encoder = msgspec.json.Encoder(order="sorted")
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _tags = frozenset(
@@ -211,6 +213,13 @@ def decode_event(body: bytes) -> AnyEvent:
     Raises `UnknownMessage` for a well-formed message of another version or kind,
     `msgspec.MsgspecError` for a malformed one, which is answered with `Rejected` (T6).
     """
+    try:
+        return _decode(body)
+    except RecursionError:
+        raise msgspec.DecodeError(TOO_DEEP) from None
+
+
+def _decode(body: bytes) -> AnyEvent:
     try:
         event = _decoder.decode(body)
     except msgspec.ValidationError:

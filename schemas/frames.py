@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from schemas.decisions import Decision
+from schemas.events import TOO_DEEP
 
 LOG_VERSION = 1
 """Version of the log's own format: framing, chain, message envelopes."""
@@ -94,6 +95,14 @@ def encode_record(record: Record) -> bytes:
     return _encoder.encode(record)
 
 
+def entry_bytes(entry: Entry) -> int:
+    """Return how many bytes an entry takes of a frame's body."""
+    return len(_encoder.encode(entry))
+
+
 def decode_record(body: bytes) -> Record:
-    """Read a stored body. Raises `msgspec.ValidationError` on an unknown tag: stop, never skip (T6)."""
-    return _decoder.decode(body)
+    """Read a stored body. Raises `msgspec.DecodeError`, also on an unknown tag: stop, never skip (T6)."""
+    try:
+        return _decoder.decode(body)
+    except RecursionError:
+        raise msgspec.DecodeError(TOO_DEEP) from None
