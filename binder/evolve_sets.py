@@ -23,15 +23,14 @@ BACK_FROM_BACKUP = "the API server came back from a backup and undid it"
 
 def opened(book: Book, stamp: Stamp, decision: d.SetOpened) -> None:
     """The set has its claims; said again for claims deleted under it, the booking stays."""
-    known = book.state.sets.get(decision.vmi.uid)
-    base = known if known is not None else GpuSet(decision.vmi, stamp, book.state.now_ns)
-    book.store_set(decision.vmi.uid, replace(base, stamp=stamp, claims=decision.claims, missing=False))
+    known = _known(book, stamp, decision.vmi)
+    book.store_set(decision.vmi.uid, replace(known, stamp=stamp, claims=decision.claims, missing=False))
 
 
 def placed(book: Book, stamp: Stamp, decision: d.SetPlaced) -> None:
     """The set is booked on a node for one pod."""
     uid, vmi = decision.vmi.uid, decision.vmi
-    known = book.state.sets[uid]
+    known = _known(book, stamp, vmi)
     pod = book.state.pod(f"{vmi.namespace}/{decision.pod}")
     # The launcher after a temporary pod takes over its booking; until that pod is gone they share it.
     former = known.pod_uid if known.node and known.pod_uid != decision.pod_uid else known.former
@@ -63,15 +62,14 @@ def waits(book: Book, stamp: Stamp, decision: d.SetWaits) -> None:
     """The set was told why it waits; the VM's first wait is kept over its VMIs."""
     uid, vmi = decision.vmi.uid, decision.vmi
     book.state.first_wait.setdefault(f"{vmi.namespace}/{vmi.name}", book.state.now_ns)
-    known = book.state.sets.get(uid)
-    base = known if known is not None else GpuSet(vmi, stamp, book.state.now_ns)
-    book.store_set(uid, replace(base, stamp=stamp, reason=decision.reason, message=decision.message, told=stamp))
+    known = _known(book, stamp, vmi)
+    book.store_set(uid, replace(known, stamp=stamp, reason=decision.reason, message=decision.message, told=stamp))
 
 
 def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:
     """The booking ended: its units are free. After a refused write the next try has to wait."""
     uid = decision.vmi.uid
-    gpu_set = book.state.sets[uid]
+    gpu_set = _known(book, stamp, decision.vmi)
     fails, retry_ns = gpu_set.fails, 0
     if decision.reason is Release.PIN_REFUSED:
         fails += 1
@@ -91,6 +89,12 @@ def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:
             retry_ns=retry_ns,
         ),
     )
+
+
+def _known(book: Book, stamp: Stamp, vmi: d.VmiId) -> GpuSet:
+    """Return the set as it stands, else a new one: the fold is total, also over a log that skips a beginning."""
+    known = book.state.sets.get(vmi.uid)
+    return known if known is not None else GpuSet(vmi, stamp, book.state.now_ns)
 
 
 def closed(book: Book, decision: d.SetClosed) -> None:
