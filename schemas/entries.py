@@ -40,7 +40,7 @@ def parse_entries(text: str) -> tuple[ClassEntry | ClaimEntry, ...]:
     try:
         raw = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        raise MalformedEntries(-1, "", "is not JSON; write [{\"className\": \"...\", \"count\": 1}]") from None
+        raise MalformedEntries(-1, "", 'is not JSON; write [{"className": "...", "count": 1}]') from None
     if not isinstance(raw, list) or not raw:
         raise MalformedEntries(-1, "", "must be a JSON list with at least one entry")
     if len(raw) > ENTRIES_MAX:
@@ -79,5 +79,7 @@ def _refuse_repeats(entries: tuple[ClassEntry | ClaimEntry, ...]) -> None:
     for index, entry in enumerate(entries):
         key = ("className", entry.class_name) if isinstance(entry, ClassEntry) else ("claimName", entry.claim_name)
         if key in seen:
-            raise MalformedEntries(index, key[0], f"names {key[1]} again (entry {seen[key]} does); add the counts up there")
+            raise MalformedEntries(
+                index, key[0], f"names {key[1]} again (entry {seen[key]} does); add the counts up there"
+            )
         seen[key] = index

@@ -23,7 +23,9 @@ from schemas.streams import (
 )
 
 GENESIS = Genesis(log_id="log", generation=1, cluster="c", program="0")
-EPOCH = Epoch(log_id="log", generation=1, holder="h", nonce="n", program="0", rules=1, events_last=0, message_versions=(1,))
+EPOCH = Epoch(
+    log_id="log", generation=1, holder="h", nonce="n", program="0", rules=1, events_last=0, message_versions=(1,)
+)
 
 
 def draft(tip: Tip, inputs: int = 2) -> Draft:

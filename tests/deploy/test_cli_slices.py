@@ -192,7 +192,11 @@ def test_step_by_step_each_input_is_told(stretch: Path) -> None:
     assert waits < placed
 
 
-@pytest.mark.parametrize("content", [b"", b"no gzip", gzip.compress(b"no json\n"), gzip.compress(b"{}\n")])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no gzip", gzip.compress(b"no json\n", mtime=0), gzip.compress(b"{}\n", mtime=0)],
+    ids=["empty", "no gzip", "no json", "no head"],
+)
 def test_what_is_no_slice_is_refused_with_a_sentence(tmp_path: Path, content: bytes) -> None:
     """A file that is no slice ends with 3 and its name, not with a traceback."""
     file = tmp_path / "no.slice"
