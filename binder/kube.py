@@ -65,21 +65,31 @@ class Kube(Protocol):
     `watch` yields from `resource_version` on, bookmarks included, and ends when the server ends it.
     """
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> bytes: ...
+    async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
+        """Return one object."""
+        ...
 
     async def list_page(
         self, resource: Resource, *, namespace: str = "", limit: int = 500, continue_token: str = ""
-    ) -> ListPage: ...
+    ) -> ListPage:
+        """Return one page of a list, of all namespaces where `namespace` is empty."""
+        ...
 
     def watch(
         self, resource: Resource, *, resource_version: str, timeout_seconds: int, namespace: str = ""
-    ) -> AsyncIterator[WatchEvent]: ...
+    ) -> AsyncIterator[WatchEvent]:
+        """Yield what changes after `resource_version`, bookmarks included, until the server ends it."""
+        ...
 
-    async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes: ...
+    async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
+        """Create an object and return it as stored; a dry run stores nothing."""
+        ...
 
     async def replace(
         self, resource: Resource, namespace: str, name: str, body: bytes, *, subresource: str = ""
-    ) -> bytes: ...
+    ) -> bytes:
+        """Replace an object (or its `subresource`); the body's resourceVersion is the precondition."""
+        ...
 
     async def patch(
         self,
@@ -90,7 +100,9 @@ class Kube(Protocol):
         *,
         kind: PatchKind,
         subresource: str = "",
-    ) -> bytes: ...
+    ) -> bytes:
+        """Patch an object (or its `subresource`) and return it as stored."""
+        ...
 
     async def delete(
         self,
@@ -101,6 +113,10 @@ class Kube(Protocol):
         uid: str = "",
         resource_version: str = "",
         grace_seconds: int | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Delete an object, of this uid and version alone where they are given."""
+        ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close every connection."""
+        ...

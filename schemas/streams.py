@@ -46,8 +46,32 @@ class StreamSpec(msgspec.Struct, frozen=True):
     max_bytes: int = -1
 
 
+def _log(name: str, subject: str, duplicate_window_s: int) -> StreamSpec:
+    """Return a stream that never loses anything: full, it refuses (T8)."""
+    return StreamSpec(
+        name=name,
+        subjects=(subject,),
+        deny_delete=True,
+        deny_purge=True,
+        discard_new=True,
+        allow_atomic=True,
+        duplicate_window_s=duplicate_window_s,
+        max_msg_size=MESSAGE_BYTES_MAX,
+    )
+
+
 STREAMS = (
-    StreamSpec(EVENTS, ("gpubinder.events.>",), True, True, True, True, 3600, MESSAGE_BYTES_MAX),
-    StreamSpec(DECISIONS, ("gpubinder.decisions.>",), True, True, True, True, 120, MESSAGE_BYTES_MAX),
-    StreamSpec(SNAPSHOTS, ("gpubinder.snapshots.>",), False, False, False, True, 120, 1_000_000),
+    _log(EVENTS, "gpubinder.events.>", 3600),
+    _log(DECISIONS, "gpubinder.decisions.>", 120),
+    # A cache: old snapshots are removed.
+    StreamSpec(
+        name=SNAPSHOTS,
+        subjects=("gpubinder.snapshots.>",),
+        deny_delete=False,
+        deny_purge=False,
+        discard_new=False,
+        allow_atomic=True,
+        duplicate_window_s=120,
+        max_msg_size=1_000_000,
+    ),
 )
