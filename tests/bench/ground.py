@@ -3,23 +3,26 @@
 import asyncio
 import itertools
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import structlog
 from msgspec import Struct
 
 from deploy.local import LocalNats
-from schemas.kinds import GPU_CLASS
+from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.fixtures import KUBEVIRT_KINDS, OUR_KINDS
-from tests.cluster.kubevirt import kubevirt_on
+from tests.cluster.kubevirt import HOME, kubevirt_on
 from tests.cluster.nodes import L40S, Nodes
-from tests.e2e.stack import Stack, all_roles, stack
+from tests.e2e.process import ALL
+from tests.e2e.stack import Stack, stack
 
 CLASS = "l40s"
+ONE: Mapping[str, Sequence[str]] = {"gpubinder": ALL}
+"""All roles in one process."""
 Say = Callable[[str], None]
 """Tells the terminal what is being done."""
 
@@ -86,10 +89,26 @@ async def class_of(here: Ground) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def program(here: Ground, count: int, units: int, *, bare: bool = True) -> AsyncIterator[Stack]:
+async def kubevirt_resource(here: Ground) -> AsyncIterator[None]:
+    """Make the resource that says where KubeVirt is, for those who play KubeVirt themselves."""
+    if await here.api.find(NAMESPACE.path(name=HOME)) is None:
+        await here.api.create(NAMESPACE.path(), {"metadata": {"name": HOME}})
+    body = {"apiVersion": KUBEVIRT.api_version, "kind": KUBEVIRT.kind, "metadata": {"name": "kubevirt"}, "spec": {}}
+    await here.api.create(KUBEVIRT.path(HOME), body)
+    try:
+        yield
+    finally:
+        await here.api.delete(KUBEVIRT.path(HOME, "kubevirt"))
+
+
+@asynccontextmanager
+async def program(
+    here: Ground, count: int, units: int, *, bare: bool = True, processes: Mapping[str, Sequence[str]] = ONE
+) -> AsyncIterator[Stack]:
     """Everything our roles need, all of them running: nodes, NATS, an empty log, webhooks known, a class.
 
-    `bare`: KubeVirt is whoever starts VMs (`tests.bench.starts`), else the emulated one.
+    `bare`: KubeVirt is whoever starts VMs (`tests.bench.starts`), else the emulated one. `processes`: the
+    roles of each process.
     """
     name, directory = here.fresh()
     async with (
@@ -97,10 +116,13 @@ async def program(here: Ground, count: int, units: int, *, bare: bool = True) ->
         tenant_of(here, name),
         class_of(here),
         LocalNats(directory / "nats") as nats,
-        stack(here.plane, here.api, nodes, nats, name, directory, bare=bare) as ready,
+        kubevirt_resource(here) if bare else nullcontext(),
+        stack(here.plane, here.api, nodes, nats, name, directory, bare=bare) as up,
     ):
-        await all_roles(ready)
-        yield ready
+        for process, roles in processes.items():
+            up.processes.start(process, roles)
+        await up.ready()
+        yield up
 
 
 @asynccontextmanager

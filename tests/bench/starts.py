@@ -10,12 +10,11 @@ from typing import Self
 
 from deploy.world.launcher import launcher_pod
 from deploy.world.virt_config import Config
-from schemas.kinds import KUBEVIRT, POD, VMI, Resource
+from schemas.kinds import POD, VMI, Resource
 from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE
 from tests.bench.ground import CLASS
 from tests.cluster.api import Api, Object, Refused
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.kubevirt import HOME
 from tests.cluster.nodes import L40S
 from tests.cluster.users import KUBEVIRT as KUBEVIRT_USER
 
@@ -39,10 +38,6 @@ class Starts:
 
     async def __aenter__(self) -> Self:
         await self._api.__aenter__()
-        if await self._api.find(f"/api/v1/namespaces/{HOME}") is None:
-            await self._api.create("/api/v1/namespaces", {"metadata": {"name": HOME}})
-        body = {"apiVersion": KUBEVIRT.api_version, "kind": KUBEVIRT.kind, "metadata": {"name": "kubevirt"}, "spec": {}}
-        await self._api.create(KUBEVIRT.path(HOME), body)
         return self
 
     async def __aexit__(
@@ -50,13 +45,12 @@ class Starts:
     ) -> None:
         await self._api.delete(VMI.path(self._namespace))
         await self._api.delete(POD.path(self._namespace), gracePeriodSeconds="0")
-        await self._api.delete(KUBEVIRT.path(HOME, "kubevirt"))
         await self._api.__aexit__(kind, error, trace)
 
     async def start(self, name: str, *, plain: bool = False) -> None:
         """Start a VM; `plain`: with the device named in its spec, and nothing of ours."""
         async with self._workers:
-            vmi = await self._create(VMI, _vmi(name, plain=plain))
+            vmi = await self._create(VMI, vmi_of(name, plain=plain))
             pod = await self._create(POD, launcher_pod(vmi, self._config))
             self._pods[name] = pod["metadata"]["name"]
             status = {"phase": "Scheduling", "activePods": {pod["metadata"]["uid"]: ""}}
@@ -79,7 +73,8 @@ class Starts:
         await self._api.delete(VMI.path(self._namespace, name))
 
 
-def _vmi(name: str, *, plain: bool) -> Object:
+def vmi_of(name: str, *, plain: bool = False) -> Object:
+    """Return a VMI of one unit, as it is posted; `plain`: with the device named, and nothing of ours."""
     marks: Object = {
         "labels": {REFERENCE_LABEL: REFERENCE_VALUE},
         "annotations": {GPUS_ANNOTATION: ENTRY},
