@@ -89,9 +89,9 @@ class ClusterActs:
         resource = RESOURCES[b % 2] if c % 5 == 0 else RESOURCES[name == "b"]
         self.scene.show(ClassView(name, "", "", resource=resource, tolerations=TOLERATIONS[c % 3]))
 
-    def _class_gone(self, a: int, *_: int) -> None:
+    def _class_gone(self, a: int, b: int, *_: int) -> None:
         view = self._pick("gpuclasses", a)
-        if isinstance(view, ClassView) and a % 3 == 0:
+        if isinstance(view, ClassView) and b % 6 == 0:
             self.scene.remove("gpuclasses", view.key)
 
     def _raw_pod(self, a: int, b: int, c: int, *_: int) -> None:
@@ -124,12 +124,13 @@ class ClusterActs:
             self.scene.epoch()
 
     def _session(self, a: int, b: int, *_: int) -> None:
-        if b % 3 == 0:
+        if b % 6 == 0:
             self.scene.open(NEEDED_KINDS[a % len(NEEDED_KINDS)])
 
     def _relist(self, a: int, b: int, c: int, *_: int) -> None:
         """The API server may have come back from a backup: then its versions went back too (T12)."""
-        kind = NEEDED_KINDS[a % len(NEEDED_KINDS)]
+        kinds = sorted(self.scene.book.behind) if c % 4 else []
+        kind = (kinds or NEEDED_KINDS)[a % len(kinds or NEEDED_KINDS)]
         self.scene.relist(kind, rewound=b % 4 == 0, chunk=1 + c % 3)
 
     def _stale(self, a: int, b: int, *_: int) -> None:
