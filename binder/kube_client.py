@@ -5,8 +5,8 @@ event costs 1.2 ms of a blocked event loop as a model of `kubernetes_asyncio`, i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from typing import Self
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Self, TypeVar
 from urllib.parse import urlencode
 
 import aiohttp
@@ -15,12 +15,14 @@ from yarl import URL
 
 from binder import kube_wire
 from binder.kube import ApiError, Kube, ListPage, PatchKind, WatchEvent
-from binder.kube_login import Login
+from binder.kube_login import Login, LoginError
 from schemas.kinds import Resource
 
 READ_RETRIES = 4
 RETRY_AFTER_MOST = 10.0
 CONNECT_SECONDS = 5.0
+
+_T = TypeVar("_T")
 
 
 class KubeClient(Kube):
@@ -181,7 +183,7 @@ class KubeClient(Kube):
             refusal = kube_wire.refusal(await self._body(response, method, path), status)
             if status == 401 and not renewed:
                 renewed = True
-                await self._login.rejected()
+                await self._signed_in(self._login.rejected())
             elif status == 429 and retries > 0:
                 retries -= 1
                 await asyncio.sleep(min(float(retry_after) if retry_after.isdigit() else 1.0, RETRY_AFTER_MOST))
@@ -201,7 +203,7 @@ class KubeClient(Kube):
         headers = {"Accept": "application/json"}
         if media:
             headers["Content-Type"] = media
-        if authorization := await self._login.authorization():
+        if authorization := await self._signed_in(self._login.authorization()):
             headers["Authorization"] = authorization
         login = self._login
         # A watch may be silent later on, but not before its head has come.
@@ -213,6 +215,13 @@ class KubeClient(Kube):
                 )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._unreachable(method, path, error) from error
+
+    async def _signed_in(self, renewal: Awaitable[_T]) -> _T:
+        """Await what the login renews. A file that is being replaced, or an identity provider away, is weather."""
+        try:
+            return await renewal
+        except LoginError as error:
+            raise ApiError(0, kube_wire.NOT_SIGNED_IN, str(error)) from error
 
     async def _body(self, response: aiohttp.ClientResponse, method: str, path: str) -> bytes:
         try:

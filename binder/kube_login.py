@@ -12,12 +12,16 @@ from typing import Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import yaml
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config.kube_config import KubeConfigLoader
 
 RENEW_SECONDS = 60.0
 """How often a kubeconfig is read again: token files and identity providers rotate what it names."""
+
+_UNUSABLE = (config.ConfigException, OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError)
+"""What the library raises at a file, a plugin's answer or an account that is not what it should be."""
 
 
 class LoginError(Exception):
@@ -68,7 +72,10 @@ class Login:
         return self._configuration.proxy or self._environments
 
     async def authorization(self) -> str:
-        """Return the value of the `Authorization` header, '' where a client certificate says it all."""
+        """Return the value of the `Authorization` header, '' where a client certificate says it all.
+
+        Raises `LoginError` where what is due can't be renewed.
+        """
         if self._loader is not None and asyncio.get_running_loop().time() >= self._due:
             async with self._renewing:
                 await self._renew(self._loader)
@@ -89,7 +96,10 @@ class Login:
             return
         if hasattr(loader, "exec_plugin_expiry"):
             # The library looks at the expiry first, so most calls cost nothing.
-            await loader.load_from_exec_plugin()
+            try:
+                await loader.load_from_exec_plugin()
+            except _UNUSABLE as error:
+                raise self._unusable(str(error) or type(error).__name__) from error
             loader._set_config(self._configuration)  # noqa: SLF001 - there is no public way to take the new token
         self._due = asyncio.get_running_loop().time() + 1.0
 
@@ -105,13 +115,22 @@ class Login:
                     client_configuration=fresh,
                     persist_config=False,
                 )
-        except (config.ConfigException, OSError, KeyError, TypeError, ValueError) as error:
-            where = self._kubeconfig or "the pod's service account"
-            raise LoginError(f"no API server from {where}: {error}; give a kubeconfig that kubectl accepts") from error
+        except yaml.YAMLError as error:
+            # The library's own sentence spans lines and quotes the file.
+            raise self._unusable(f"it is no YAML ({type(error).__name__})") from None
+        except _UNUSABLE as error:
+            raise self._unusable(str(error) or type(error).__name__) from error
         self._configuration = fresh
         self._environments = _environments_proxy(self.host)
         self._due = asyncio.get_running_loop().time() + RENEW_SECONDS
-        self._load_tls()
+        try:
+            self._load_tls()
+        except (OSError, ValueError) as error:
+            raise self._unusable(f"its certificates can't be used ({error})") from error
+
+    def _unusable(self, problem: str) -> LoginError:
+        where = self._kubeconfig or "the pod's service account"
+        return LoginError(f"no API server from {where}: {problem}; give a kubeconfig that kubectl accepts")
 
     def _load_tls(self) -> None:
         """Make the TLS context once; a renewed client certificate serves the connections opened from then on."""

@@ -8,6 +8,7 @@ import msgspec
 from binder.kube import ApiError, Cause, ListPage, WatchEvent
 
 UNREACHABLE = "Unreachable"
+NOT_SIGNED_IN = "NotSignedIn"
 MESSAGE_MOST = 2048
 
 # What a code means where the body doesn't say: the words of the Status type itself.

@@ -125,6 +125,47 @@ async def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
         await KubeClient.connect(kubeconfig=str(tmp_path / "nowhere"))
 
 
+@pytest.mark.parametrize(
+    "text", ["clusters: [", "- a\n- b\n", "3", "\x00", "clusters: 3\ncontexts: 4\ncurrent-context: x\n"]
+)
+async def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, text: str) -> None:
+    """Whatever stands in the file, the person at the terminal is told which file it is, in one line."""
+    (tmp_path / "k").write_text(text)
+    with pytest.raises(LoginError, match=r"^no API server from .*/k: .*kubectl accepts$"):
+        await KubeClient.connect(kubeconfig=str(tmp_path / "k"))
+
+
+async def test_a_kubeconfig_spoiled_while_running_is_an_error_of_the_request(tmp_path: Path) -> None:
+    """A file that is being replaced ends no program: the request failed, and the next one signs in again."""
+    guard = Guard("old")
+    async with guarded(guard, tmp_path / "k", {"token": "old"}) as client:
+        good = (tmp_path / "k").read_text()
+        (tmp_path / "k").write_text("clusters: [")
+        guard.token = "new"
+        with pytest.raises(ApiError, match="no YAML") as refused:
+            await client.get(CONFIGMAP, "default", "a")
+        assert refused.value.code == 0
+        (tmp_path / "k").write_text(good.replace("old", "new"))
+        await client.get(CONFIGMAP, "default", "a")
+
+
+async def test_a_plugin_that_fails_while_running_is_an_error_of_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_logs: ErrorLogs
+) -> None:
+    """An identity provider that is away ends no program: the request failed, and the next one asks it again."""
+    error_logs.allow("exec: process returned 1")
+    monkeypatch.setattr("binder.kube_login.RENEW_SECONDS", -1.0)
+    (tmp_path / "token").write_text("t")
+    async with guarded(Guard("t"), tmp_path / "k", plugin(tmp_path, PAST)) as client:
+        script = (tmp_path / "plugin.sh").read_text()
+        (tmp_path / "plugin.sh").write_text("#!/bin/sh\nexit 1\n")
+        with pytest.raises(ApiError, match="exec") as refused:
+            await client.get(CONFIGMAP, "default", "a")
+        assert refused.value.code == 0
+        (tmp_path / "plugin.sh").write_text(script)
+        await client.get(CONFIGMAP, "default", "a")
+
+
 async def test_a_broken_plugin_is_an_error_of_the_login(tmp_path: Path, error_logs: ErrorLogs) -> None:
     """A plugin that fails is a LoginError, not a stack of somebody else's."""
     error_logs.allow("exec: process returned 1")
