@@ -148,10 +148,15 @@ class Tenant:
         """Remove what the test made, and wait until it is gone."""
         for vm in (await self.api.get(VM.path(self.tenant)))["items"]:
             await self.api.delete(VM.path(self.tenant, vm["metadata"]["name"]))
-        for path in (VM.path(self.tenant), GPU_CLAIM.path(self.tenant)):
-            await self.api.until(path, lambda found: found is not None and not found["items"], SECONDS)
+        await self._empty(VM.path(self.tenant))
+        # The garbage collector takes minutes to find its feet after an API server was killed.
+        await self.api.delete(GPU_CLAIM.path(self.tenant))
+        await self._empty(GPU_CLAIM.path(self.tenant))
         for name in self._classes:
             await self.api.delete(GPU_CLASS.path(name=name))
+
+    async def _empty(self, path: str) -> None:
+        await self.api.until(path, lambda found: found is not None and not found["items"], SECONDS)
 
 
 async def eventually(look: Callable[[], Awaitable[Found]], what: str, seconds: float = SECONDS) -> Found:
