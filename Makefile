@@ -1,4 +1,4 @@
-# Everything a newcomer runs, one line each. Needs python3.11 or later, make and the internet.
+# Everything a newcomer runs, one line each. Needs python3.11 or later, make, git and the internet.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -16,7 +16,7 @@ help: ## list these commands
 $(READY): requirements-dev.lock
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "make: '$(PYTHON)' is older than Python 3.11 or missing; install Python 3.11, or name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@echo "==> making .venv with $(PYTHON) (about a minute, once)"
+	@echo "==> making .venv with $(PYTHON) (a minute or two, once)"
 	@"$(PYTHON)" -m venv .venv || { \
 	  echo "make: no virtual environment; on Debian and Ubuntu install python3.11-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock || { \
@@ -32,7 +32,7 @@ test: check ## everything: the checks, then every test, the real control plane i
 	@test -n "$$GPUBINDER_TEST_KUBECONFIG" || $(BIN)/python -m tests.cluster.build
 	@$(BIN)/python -m pytest -m "cluster and not soak"
 
-test-fast: $(READY) ## the tests that need no server: seconds
+test-fast: $(READY) ## the tests that need no server: a minute or two
 	@$(BIN)/python -m pytest -m "not cluster and not nats and not soak" --numprocesses=2
 
 soak: $(READY) ## the long runs: many seeds, hours of logical time

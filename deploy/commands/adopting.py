@@ -36,10 +36,12 @@ def adopt(
 
     Needs the installer's NATS credentials; `run` only checks the streams. It refuses wherever something of
     an earlier log stands: messages in the streams, an anchor, claims, gated launchers. An empty stream under
-    a mistyped URL is never taken for a new beginning.
+    a mistyped URL is never taken for a new beginning. A NATS server of yours needs JetStream with
+    `sync_interval: always`, and `max_payload: 4MB`.
 
     [bold]Examples[/]
-      gpubinder adopt --fresh --dry-run
+      gpubinder adopt --fresh                    on a nats-server of our own, over --data
+      gpubinder adopt --fresh --nats nats://nats:4222 --dry-run
       gpubinder adopt --fresh --nats nats://nats:4222 --replicas 3
     """
     if not fresh:

@@ -49,8 +49,12 @@ def demo(
     [bold]Examples[/]
       gpubinder demo
       gpubinder demo --keep /tmp/log && gpubinder replay --data /tmp/log
+
+    [bold]Example: your own cluster[/], its VMs placed anew beside the pods that are no VM's
+      mkdir dump
       kubectl get nodes,pv,ns,gpuclasses -o yaml > dump/cluster.yaml
-      kubectl get pods,pvc,vms,vmis,kubevirt -A -o yaml > dump/tenants.yaml
+      kubectl get pvc,vms,kubevirt -A -o yaml > dump/tenants.yaml
+      kubectl get pods -A -l '!kubevirt.io' -o yaml > dump/pods.yaml
       gpubinder demo --cluster dump
     """
     if keep is not None and keep.exists() and any(keep.iterdir()):

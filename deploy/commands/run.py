@@ -24,7 +24,12 @@ _log = structlog.get_logger(__name__)
 
 Roles = Annotated[
     list[Role] | None,
-    typer.Option("--role", help="Only this role; may be repeated. Without it: all.", rich_help_panel=_PROCESS),
+    typer.Option(
+        "--role",
+        metavar="ROLE",
+        help="Only binder, ingest, projector or webhooks; may be repeated. Without it: all.",
+        rich_help_panel=_PROCESS,
+    ),
 ]
 StatusPort = Annotated[
     int,
@@ -92,7 +97,7 @@ def run(
 
     Binder, ingest and projector each work under a lease: start as many processes as you like. Webhooks answer
     in every one. SIGTERM and Ctrl-C end it in order and give the leases back. A log that is broken, or is not
-    the one of this cluster, ends it at once and says what to do.
+    the one of this cluster, ends it at once and says what to do. The log must have been begun: `gpubinder adopt`.
 
     [bold]Examples[/]
       gpubinder run --kubeconfig ~/.kube/config --register-webhooks https://192.0.2.7:8443
