@@ -10,16 +10,14 @@ import asyncio
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from secrets import token_hex
-from urllib.parse import urlsplit
 
-import msgspec
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from binder.access import Access
 from binder.journal import Denied, Unavailable, Unclear
 from binder.open_calls import OpenCalls
 from binder.stream_api import Delivery, status_of
@@ -34,34 +32,11 @@ _DENIED = re.compile(r"permissions violation for (publish|subscription) to \"?([
 _log = structlog.get_logger(__name__)
 
 
-class Access(msgspec.Struct, frozen=True):
-    """How to reach NATS (T4): server URLs, a credentials file, TLS files (CA, certificate, key)."""
-
-    urls: tuple[str, ...]
-    creds: Path | None = None
-    ca: Path | None = None
-    cert: Path | None = None
-    key: Path | None = None
-
-    def servers(self) -> str:
-        """Return the servers for a message to people: host and port, no user, password or token."""
-        parts = [urlsplit(url if "//" in url else f"nats://{url}") for url in self.urls]
-        return ", ".join(f"{part.hostname}:{part.port or 4222}" for part in parts)
-
-    def tls(self) -> ssl.SSLContext | None:
-        """Return the TLS context where any TLS file is given. Raises `OSError` for an unreadable one."""
-        if not (self.ca or self.cert):
-            return None
-        context = ssl.create_default_context(cafile=str(self.ca) if self.ca else None)
-        if self.cert:
-            context.load_cert_chain(self.cert, self.key)
-        return context
-
-
 class Connection:
     """A connection to NATS: calls with answers, plain sends, subscriptions. Made by `connect`."""
 
     def __init__(self, access: Access, fatal: Callable[[str], None], call_seconds: float = CALL_SECONDS) -> None:
+        access.check()
         self._access = access
         self._call_seconds = call_seconds
         self._fatal = fatal
@@ -77,11 +52,8 @@ class Connection:
     async def open(self, seconds: float) -> None:
         """Connect; servers that cannot be reached yet are tried again for `seconds`.
 
-        Raises `Unavailable`, `OSError` for an unreadable credentials file.
+        Raises `Unavailable`, `Unusable`.
         """
-        if self._access.creds:
-            # The library would try a missing file as if it were a server that is down.
-            self._access.creds.read_bytes()
         try:
             async with asyncio.timeout(seconds):
                 await self._connect()
@@ -284,7 +256,7 @@ async def connect(
 
     `call_seconds`: how long an answer may take before its call counts as unclear.
 
-    Raises `Unavailable` when no server answers within `seconds`, `OSError` for an unreadable file.
+    Raises `Unavailable` when no server answers within `seconds`, `Unusable` for what is configured wrongly.
     """
     connection = Connection(access, fatal, call_seconds)
     await connection.open(seconds)

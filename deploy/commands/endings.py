@@ -61,8 +61,9 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
     if isinstance(error, Failed):
         return str(error), error.code
     # Imported where something went wrong, so that commands that need none of it start quickly.
+    from binder.access import Unusable
     from binder.anchor import NotOurs
-    from binder.journal import Gap, Unavailable, Unclear
+    from binder.journal import Denied, Gap, Unavailable, Unclear
     from binder.kube import ApiError
     from binder.kube_login import LoginError
     from binder.logbook import DataLoss
@@ -83,7 +84,7 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
         return str(error), BROKEN
     if isinstance(error, ApiError):
         return f"the API server said {error}", FAILED
-    known = (Unavailable, Unclear, LoginError, StreamsDiffer, NotFresh, NotVoidable, BadManifest)
+    known = (Unavailable, Unclear, Denied, Unusable, LoginError, StreamsDiffer, NotFresh, NotVoidable, BadManifest)
     machine = (PortTaken, UnusableCertificate, ChildFailed, NatsServerMissing, OSError, LookupError)
     if isinstance(error, (*known, *machine)) and not isinstance(error, KeyError | IndexError):
         return str(error), FAILED
@@ -92,7 +93,7 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
 
 def _quiet_logs() -> None:
     """Keep what a short command's parts log off its output: warnings go to stderr, libraries' to nobody."""
-    logging.lastResort = None
+    logging.getLogger().addHandler(logging.NullHandler())
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),

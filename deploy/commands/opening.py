@@ -13,7 +13,8 @@ from typing import IO
 
 import msgspec
 
-from binder.jetstream import CONNECT_SECONDS, Access, Connection, connect
+from binder.access import Access
+from binder.jetstream import CONNECT_SECONDS, Connection, connect
 from binder.kube_client import KubeClient
 from binder.stream_journal import JetStreamJournal
 from deploy.commands.endings import Failed

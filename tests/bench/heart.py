@@ -18,7 +18,8 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from binder.jetstream import Access, connect
+from binder.access import Access
+from binder.jetstream import connect
 from binder.snapshot import encode_state
 from binder.step import step
 from binder.stream_journal import JetStreamJournal

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from binder.jetstream import Access, Connection, connect
+from binder.access import Access
+from binder.jetstream import Connection, connect
 from binder.journal import BatchJournal
 from binder.memory_journal import MemoryJournal
 from binder.stream_journal import JetStreamJournal

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from binder.jetstream import Access, Connection, connect
+from binder.access import Access, Unusable
+from binder.jetstream import Connection, connect
 from binder.journal import Denied, Unavailable
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import check_streams, create_streams
@@ -90,10 +91,37 @@ async def test_a_stranger_is_refused_with_the_reason(tmp_path: Path) -> None:
                 await connect(access, pytest.fail, seconds=2)
 
 
-async def test_credentials_that_are_not_there_are_named() -> None:
-    """A missing file is said by name, before anything is tried."""
-    with pytest.raises(OSError, match=r"missing\.creds"):
-        await connect(Access(("nats://127.0.0.1:1",), creds=Path("/nowhere/missing.creds")), pytest.fail, seconds=2)
+@pytest.mark.parametrize(
+    "url",
+    ["nats://user:hunter2@127.0.0.1:port", "::::hunter2", "http://hunter2@h:1", "", "nats://:4222", "nats://[hunter2"],
+)
+async def test_a_url_that_names_no_server_is_told_apart(url: str) -> None:
+    """T4: before anything is tried, and without repeating what may hold a password."""
+    with pytest.raises(Unusable, match="URL 2 of 2 is none: write nats://HOST:PORT") as told:
+        await connect(Access(("nats://127.0.0.1:1", url)), pytest.fail, seconds=2)
+    assert "hunter2" not in str(told.value)
+
+
+@pytest.mark.parametrize("text", [None, "no credentials at all\n"])
+async def test_credentials_that_are_none_are_named(tmp_path: Path, text: str | None) -> None:
+    """A missing file, or one that holds something else, is said by name, before anything is tried."""
+    file = tmp_path / "my.creds"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(Unusable, match=r"my\.creds: no NATS credentials"):
+        await connect(Access(("nats://127.0.0.1:1",), creds=file), pytest.fail, seconds=2)
+
+
+@pytest.mark.parametrize("text", [None, "no certificate\n"])
+@pytest.mark.parametrize("which", ["ca", "cert"])
+async def test_a_tls_file_that_is_none_is_named(tmp_path: Path, which: str, text: str | None) -> None:
+    """The TLS library names no file: we do."""
+    file = tmp_path / "my.pem"
+    if text is not None:
+        file.write_text(text)
+    access = Access(("tls://127.0.0.1:1",), **{which: file})
+    with pytest.raises(Unusable, match=r"my\.pem: no PEM file"):
+        await connect(access, pytest.fail, seconds=2)
 
 
 def _tls(directory: Path, server: Authority, clients: Authority) -> str:

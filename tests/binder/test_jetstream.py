@@ -6,7 +6,8 @@ import socket
 import msgspec
 import pytest
 
-from binder.jetstream import Access, connect
+from binder.access import Access
+from binder.jetstream import connect
 from binder.journal import Unavailable, Unclear
 from schemas.streams import ASK_DRY_RUN, DECISIONS, EVENTS, EVENTS_TICK, STREAMS
 from tests.binder.conftest import NatsStand

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from binder.jetstream import Access, connect
+from binder.access import Access
+from binder.jetstream import connect
 from binder.journal import Message
 from binder.memory_journal import MemoryJournal
 from binder.stream_journal import JetStreamJournal

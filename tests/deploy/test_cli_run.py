@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from binder.access import Access
 from binder.anchor import Anchor
-from binder.jetstream import Access, connect
+from binder.jetstream import connect
 from binder.kube_client import KubeClient
 from binder.stream_journal import JetStreamJournal
 from deploy.child import Child, fetch, free_ports

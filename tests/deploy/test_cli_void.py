@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from binder.access import Access
 from binder.anchor import Anchor
 from binder.audit import Auditor
 from binder.evolve import may_place
-from binder.jetstream import Access, connect
+from binder.jetstream import connect
 from binder.logbook import append_genesis
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams

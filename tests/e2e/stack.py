@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from binder.access import Access
 from binder.anchor import Anchor
 from binder.audit import Auditor, Report
 from binder.follower import Follower
-from binder.jetstream import Access, Connection, connect
+from binder.jetstream import Connection, connect
 from binder.kube_client import KubeClient
 from binder.state import State
 from binder.stream_journal import JetStreamJournal

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from binder.jetstream import Access, connect
+from binder.access import Access
+from binder.jetstream import connect
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.local import LocalNats

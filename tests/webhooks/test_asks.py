@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from typing_extensions import override
 
-from binder.jetstream import Access, connect
+from binder.access import Access
+from binder.jetstream import connect
 from binder.journal import Unavailable, Unclear
 from binder.memory_journal import MemoryJournal
 from binder.stream_journal import JetStreamJournal
