@@ -1,8 +1,10 @@
 """Equal refusals are logged once a minute, with a count; anything that could change the answer is asked anew (T13)."""
 
 import asyncio
+import tracemalloc
 
 import pytest
+from msgspec.structs import replace
 
 from schemas.decisions import Refused, VmiAdmitted
 from schemas.events import VmiRequest, decode_event
@@ -86,3 +88,18 @@ async def test_the_memory_is_bounded(count: int) -> None:
     await asyncio.sleep(0)
 
     assert (recent.again(a_request("r", name="vm0")) is None) == (count > KEPT_MAX)
+
+
+async def test_what_is_kept_of_a_refusal_is_small_however_long_its_request() -> None:
+    """A tenant whose refused VMs list megabytes of devices does not fill the webhook's memory (T13)."""
+    recent = RecentRefusals()
+    tracemalloc.start()
+    try:
+        for number in range(50):
+            long = replace(a_request(f"r{number}", name=f"vm{number}"), own_gpus=("x" * 200_000,))
+            recent.learn(long, refused(long))
+        del long
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000
