@@ -5,7 +5,8 @@ processes and replicas as one likes; webhooks answer in every replica.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from binder.anchor import Anchor
 from binder.election import Election
 from binder.follower import Follower
+from binder.journal import Unavailable, Unclear
 from binder.kube import Kube
 from binder.service import Binder
 from binder.snapshots import SnapshotStore, StateSnapshots
@@ -23,12 +25,13 @@ from ingest.service import Ingest
 from projector.service import Projector
 from schemas.answers import encode_answer
 from schemas.names import LEASE_PREFIX
-from schemas.streams import ASK_DRY_RUN
+from schemas.streams import ASK_ALIVE, ASK_DRY_RUN
 from webhooks.evidence import Readers
 from webhooks.metrics import Metrics
 from webhooks.service import Webhooks
 
 DRY_RUN_SECONDS = 3.0
+ALIVE_SECONDS = 0.5
 READERS = Readers(read_class, read_kubevirt)
 
 
@@ -72,9 +75,33 @@ class Place(msgspec.Struct, frozen=True):
 
     def elected(self, role: Role) -> Election:
         """Return the election for a role's Lease."""
-        election = Election(self.kube, self.namespace, f"{LEASE_PREFIX}{role}", self.identity)
+        election = Election(self.kube, self.namespace, f"{LEASE_PREFIX}{role}", self.identity, gone=self._is_gone)
         self.standing.elections[role] = election
         return election
+
+    @asynccontextmanager
+    async def alive(self) -> AsyncIterator[None]:
+        """Answer for this process, so that its leases are not taken for those of a dead one."""
+
+        async def answer(_body: bytes) -> bytes:
+            return self.identity.encode()
+
+        stop = await self.questions.answer(f"{ASK_ALIVE}.{self.identity}", "self", answer)
+        try:
+            yield
+        finally:
+            await stop()
+
+    async def _is_gone(self, holder: str) -> bool:
+        """Say whether NATS, which tells of a killed process at once, knows nobody who answers for a holder."""
+        try:
+            await self.questions.ask(f"{ASK_ALIVE}.{holder}", b"", seconds=ALIVE_SECONDS)
+        except Unavailable:
+            # Our own connection may be what is away.
+            return self.questions.connected
+        except Unclear:
+            return False
+        return False
 
     def binder(self) -> Binder:
         """Return the binder of this place."""

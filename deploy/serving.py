@@ -61,6 +61,7 @@ async def serve(place: Place, serving: Serving, started: Callable[[], None] = la
     registry.register(Gauges(place))
     parts: list[Callable[[], Awaitable[None]]] = []
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(place.alive())
         if Role.WEBHOOKS in serving.roles:
             webhooks = place.webhooks(Metrics(registry))
             parts += await stack.enter_async_context(_front_desk(place, serving, webhooks))

@@ -27,6 +27,8 @@ SNAPSHOT_MANIFEST = "gpubinder.snapshots.manifest"
 
 # Core NATS request/reply, off the streams: dry runs (T19).
 ASK_DRY_RUN = "gpubinder.ask.dryrun"
+ASK_ALIVE = "gpubinder.ask.alive"
+"""With the name of a process behind it: answered by that process alone, for as long as it lives."""
 
 MESSAGE_BYTES_MAX = 3_500_000
 """Largest body of one message; the server's max_payload (4 MB) leaves room for headers (T5)."""
