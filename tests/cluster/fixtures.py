@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 import deploy
+from schemas.kinds import GPU_CLAIM
 from tests.cluster.api import Api
 from tests.cluster.build import obtain
 from tests.cluster.controlplane import ControlPlane
@@ -91,3 +92,8 @@ async def nodes(api: Api) -> AsyncIterator[Nodes]:
     added = Nodes(api)
     yield added
     await added.remove_all()
+
+
+async def nothing_of_ours(api: Api) -> None:
+    """Wait until no claim stands anywhere: what other tests made goes with their namespaces, a little later."""
+    await api.until(GPU_CLAIM.path(), lambda found: found is not None and not found["items"], seconds=60.0)

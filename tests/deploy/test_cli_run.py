@@ -19,6 +19,7 @@ from schemas.names import ANCHOR_CONFIGMAP
 from schemas.streams import EVENTS, EVENTS_TICK
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
+from tests.cluster.fixtures import nothing_of_ours
 from tests.cluster.users import GPUBINDER
 from tests.deploy.command import PROGRAM, Ran, gpubinder
 from tests.deploy.waiting import SECONDS, until
@@ -80,6 +81,8 @@ async def served(
 ) -> AsyncIterator[Served]:
     """NATS without streams, a namespace without anchor."""
     here = Served(control_plane, api, nats, namespace, tmp_path)
+    # What other tests left goes with their namespaces, a little later; adopt rightly refuses until then.
+    await nothing_of_ours(api)
     yield here
     if here.child is not None:
         here.child.kill()

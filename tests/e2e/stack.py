@@ -25,6 +25,7 @@ from schemas.names import LEASE_PREFIX
 from schemas.streams import DECISIONS
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
+from tests.cluster.fixtures import nothing_of_ours
 from tests.cluster.kubevirt import kubevirt_on
 from tests.cluster.nodes import Nodes
 from tests.cluster.users import GPUBINDER
@@ -172,6 +173,7 @@ async def stack(
     here.journal = JetStreamJournal(here.connection)
     here.kube = await KubeClient.connect(kubeconfig=str(kubeconfig))
     await create_streams(here.journal, replicas=len(urls))
+    await nothing_of_ours(api)
     await adopt_fresh(here.kube, here.journal, here.system, "test")
     hooks = webhook_configuration(f"https://127.0.0.1:{here.processes.port}", plane.authority.pem)
     await api.create(CONFIGURATIONS, hooks)
