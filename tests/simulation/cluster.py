@@ -20,17 +20,10 @@ from deploy.world.virt_webhooks import VirtApi
 from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE, NODE, PV, PVC, Resource
 from schemas.names import HOSTNAME_LABEL
 from tests.simulation.chance import Chance
+from tests.simulation.disks import Disks, volume
+from tests.simulation.labels import CARD, CLASSES, KUBEVIRT_NAMESPACE, SLICE, SYSTEM, TAINT_KEY, TENANTS, ZONE, ZONES
 from tests.simulation.lanes import Lane, running
 
-SYSTEM = "gpubinder-system"
-KUBEVIRT_NAMESPACE = "kubevirt"
-TENANTS = ("tenant-a", "tenant-b")
-CARD = "nvidia.com/AD102GL_L40S"
-SLICE = "nvidia.com/NVIDIA_L40S-24C"
-CLASSES = {"card": CARD, "slice": SLICE}
-TAINT_KEY = "nvidia.com/gpu"
-ZONE = "topology.kubernetes.io/zone"
-ZONES = ("zone-a", "zone-b")
 BORN_S = 1_700_000_000.0
 _ROOM = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "1Ti", "pods": "110"}
 _DEVICES = {f"devices.kubevirt.io/{name}": "1k" for name in ("kvm", "tun", "vhost-net")}
@@ -43,6 +36,8 @@ class Setting(msgspec.Struct, frozen=True):
     slices: tuple[int, ...] = (2, 0)
     binders: int = 2
     projectors: int = 1
+    ingests: int = 1
+    webhooks: int = 1
     lag_s: float = 0.0
     boot_s: float = 0.0
     snapshot_every: int = 20_000
@@ -101,6 +96,7 @@ class Cluster:
                     self.kubevirt.run(),
                     Scheduler(self.api, clock=self.clock).run(),
                     Collector(self.api).run(),
+                    Disks(self.api).run(),
                 )
             ]
 
@@ -113,7 +109,7 @@ class Cluster:
         for tenant in TENANTS:
             for zone in ZONES:
                 name = f"disk-{zone}"
-                self._put(PV, "", _volume(f"{tenant}-{name}", zone))
+                self._put(PV, "", volume(f"{tenant}-{name}", zone))
                 claim = {"volumeName": f"{tenant}-{name}", "accessModes": ["ReadWriteMany"]}
                 self._put(PVC, tenant, {"metadata": {"name": name}, "spec": claim})
                 self.alter(PVC, f"{tenant}/{name}", lambda obj: obj | {"status": {"phase": "Bound"}})
@@ -177,11 +173,6 @@ def gpu_class(name: str) -> Obj:
     tolerations = [{"key": TAINT_KEY, "operator": "Exists"}]
     spec = {"resourceName": CLASSES[name], "mode": mode, "maxCount": most, "tolerations": tolerations}
     return {"metadata": {"name": name}, "spec": spec}
-
-
-def _volume(name: str, zone: str) -> Obj:
-    reach = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
-    return {"metadata": {"name": name}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": reach}}}}
 
 
 def _permissions() -> Obj:

@@ -45,6 +45,8 @@ class Lane(asyncio.BaseEventLoop):
         self.frozen_until = 0.0
         self.handled = 0
         self.crash_after = 0
+        self._freeze_after = 0
+        self._freeze_s = 0.0
         self.dead = False
         self.complaints: list[Complaint] = []
         self.endings: deque[object] = deque(maxlen=64)
@@ -86,6 +88,14 @@ class Lane(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """Wake nobody: the director looks at every lane."""
 
+    def freeze_after(self, turns: int, seconds: float) -> None:
+        """Stand still for so long once so many more callbacks have run."""
+        self._freeze_after, self._freeze_s = self.handled + turns, seconds
+
+    def thaw(self) -> None:
+        """Go on, and forget what was to come."""
+        self.frozen_until, self._freeze_after, self.crash_after = 0.0, 0, 0
+
     def next_timer(self) -> float:
         """Return when this lane's next timer is due, infinity where it has none."""
         timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # asyncio's own heap
@@ -113,6 +123,9 @@ class Lane(asyncio.BaseEventLoop):
             if not handle._cancelled:  # noqa: SLF001 - what a loop looks at
                 self.handled += 1
                 handle._run()  # noqa: SLF001 - what a loop does
+                if 0 < self._freeze_after <= self.handled:
+                    self._freeze_after, self.frozen_until = 0, self._moment.now + self._freeze_s
+                    return True
                 if 0 < self.crash_after <= self.handled:
                     return True
         return True

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from binder.tip import canonical
-from deploy.world.manifests import meta
-from schemas.kinds import GPU_CLASS, NODE, POD
+from deploy.world.manifests import key_of, meta
+from schemas.kinds import GPU_CLASS, NODE, POD, PVC, VM
 from schemas.streams import DECISIONS, EVENTS
 from tests.simulation.acts.act import Step
 from tests.simulation.acts.machines import AddNode, NodeUp, PluginBack, Untaint
 from tests.simulation.acts.strangers import LetGo, Pause, Ungate
-from tests.simulation.acts.tenants import CreateClass
-from tests.simulation.cluster import CLASSES, Setting, node_name
+from tests.simulation.acts.tenants import CreateClass, create_disk, has_own_disk
+from tests.simulation.cluster import Setting, node_name
+from tests.simulation.labels import CLASSES
 from tests.simulation.lanes import NeverRests
 from tests.simulation.laws.endings import Gone, Served
 from tests.simulation.laws.health import Health
@@ -132,8 +133,7 @@ def heal(world: World) -> None:
     """End all troubles: everyone is back, nobody stands in the way."""
     world.weather.clear()
     for process in world.processes.values():
-        process.lane.frozen_until = 0.0
-        process.lane.crash_after = 0
+        process.lane.thaw()
     for number in range(len(world.setting.cards)):
         if world.cluster.find(NODE, node_name(number)) is None:
             AddNode(number).begin(world)
@@ -143,6 +143,10 @@ def heal(world: World) -> None:
         name = meta(pod)["name"]
         if name.startswith("grab-"):
             LetGo(int(name.removeprefix("grab-"))).begin(world)
+    for vm in world.cluster.objects(VM):
+        # A backup may hold the VM and not yet its disk.
+        if has_own_disk(vm) and world.cluster.find(PVC, key_of(vm)) is None:
+            create_disk(world, meta(vm)["namespace"], meta(vm)["name"])
     for name in CLASSES:
         if world.cluster.find(GPU_CLASS, name) is None:
             CreateClass(name).begin(world)

@@ -6,15 +6,16 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from binder.journal import Unavailable
+from binder.journal import Unclear
 from binder.service import Binder
 from deploy.cluster_in_memory import hook_of
 from deploy.roles import Place, run_binder, run_ingest, run_projector
 from deploy.serving import kept
 from deploy.world.manifests import Obj
 from schemas.admission import POD_WEBHOOK, VMI_WEBHOOK
-from tests.simulation.cluster import SYSTEM, Cluster
+from tests.simulation.cluster import Cluster
 from tests.simulation.doors import Doors
+from tests.simulation.labels import SYSTEM
 from tests.simulation.lanes import Lane
 from webhooks.configuration import TIMEOUT_S, webhook_configuration
 from webhooks.metrics import Metrics
@@ -29,8 +30,8 @@ class NoQuestions:
     connected = True
 
     async def ask(self, subject: str, body: bytes, *, seconds: float) -> bytes:
-        """Find nobody."""
-        raise Unavailable(f"nobody answers on {subject} within {seconds} s")
+        """Hear nothing."""
+        raise Unclear(f"nobody answers on {subject} within {seconds} s")
 
     async def answer(
         self, subject: str, queue: str, reply: Callable[[bytes], Awaitable[bytes]]

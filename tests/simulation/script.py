@@ -12,7 +12,8 @@ from tests.simulation.cluster import Setting
 
 VMS = 7
 WAITS_S = (0.0, 0.0, 0.02, 0.2, 0.5, 1.0, 1.0, 2.0, 4.0, 7.0)
-ROLES = ("binder-1", "binder-2", "ingest-1", "projector-1", "projector-2", "webhooks-1", u.LEADER, u.LEADER)
+ROLES = ("binder-1", "binder-2", "ingest-1", "ingest-2", "projector-1", "projector-2", "webhooks-1", u.LEADER, u.LEADER)
+AWAITS = (1, 3, 10, 30, 100, 300)
 KINDS = ("lost", "lost answer", "late")
 CODES = (0, 0, 409, 422, 429, 500, 503)
 
@@ -30,7 +31,7 @@ def _node(chance: random.Random, setting: Setting) -> int:
 
 
 TENANTS: Sort = (
-    (9, lambda c, _: t.CreateVm(_vm(c), c.randrange(8), c.choice((0, 0, 0, 1, 2)), c.choice((0, 0, 0, 0, 1, 2)))),
+    (9, lambda c, _: t.CreateVm(_vm(c), c.randrange(8), c.choice((0, 0, 0, 1, 2)), c.choice((0, 0, 0, 0, 1, 2, 3)))),
     (3, lambda c, _: t.StopVm(_vm(c))),
     (3, lambda c, _: t.StartVm(_vm(c))),
     (3, lambda c, _: t.DeleteVm(_vm(c))),
@@ -66,8 +67,8 @@ STRANGERS: Sort = (
     (2, lambda _, __: s.Pause(False)),
 )
 CRASHES: Sort = (
-    (3, lambda c, _: u.Crash(c.choice(ROLES), c.choice((1, 3, 10, 30, 100, 300)))),
-    (2, lambda c, _: u.Freeze(c.choice(ROLES), c.choice((0.5, 3.0, 5.0, 9.0)))),
+    (3, lambda c, _: u.Crash(c.choice(ROLES), c.choice(AWAITS))),
+    (2, lambda c, _: u.Freeze(c.choice(ROLES), c.choice((0.5, 3.0, 5.0, 9.0)), c.choice(AWAITS))),
 )
 API: Sort = (
     (3, lambda c, _: u.ApiRefuses(c.choice(CODES), c.choice((0.2, 0.6)), c.choice((1.0, 5.0)), _role(c))),
@@ -116,6 +117,8 @@ def setting_of(seed: int) -> Setting:
         slices=tuple(chance.choice((0, 2, 4)) for _ in range(nodes)),
         binders=chance.choice((1, 2)),
         projectors=chance.choice((1, 1, 2)),
+        ingests=chance.choice((1, 1, 2)),
+        webhooks=chance.choice((1, 2)),
         lag_s=chance.choice((0.0, 0.0, 1.5)),
         boot_s=chance.choice((0.0, 2.0)),
         snapshot_every=chance.choice((5, 40, 20_000)),

@@ -15,8 +15,9 @@ from binder.memory_journal import MemoryJournal
 from deploy.adopt import adopt_fresh
 from deploy.world.store import Backup
 from tests.simulation.chance import Chance
-from tests.simulation.cluster import BORN_S, SYSTEM, Cluster, Setting, finish
+from tests.simulation.cluster import BORN_S, Cluster, Setting, finish
 from tests.simulation.doors import Counts, Doors
+from tests.simulation.labels import SYSTEM
 from tests.simulation.lanes import Director, Lane
 from tests.simulation.processes import PROGRAM, FrontDesk, Process
 from tests.simulation.weather import Weather
@@ -69,7 +70,12 @@ class World:
     def names(self) -> list[str]:
         """Name the processes that are to run."""
         setting = self.setting
-        numbered = {"binder": setting.binders, "ingest": 1, "projector": setting.projectors, "webhooks": 1}
+        numbered = {
+            "binder": setting.binders,
+            "ingest": setting.ingests,
+            "projector": setting.projectors,
+            "webhooks": setting.webhooks,
+        }
         return [f"{role}-{number}" for role, count in numbered.items() for number in range(1, count + 1)]
 
     def start(self, name: str) -> None:
@@ -113,11 +119,12 @@ class World:
         if self.lane.complaints:
             raise AssertionError(f"the model cluster complains: {self.lane.complaints}")
 
-    def do(self, deed: Coroutine[Any, Any, None]) -> None:
+    def do(self, deed: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Let something be done on the cluster's lane, by somebody who waits for nobody."""
         task = self.lane.create_task(deed)
         self._deeds[task] = None
         task.add_done_callback(self._deeds.pop)
+        return task
 
     def process(self, name: str) -> Process | None:
         """Return the process of that name, None while it is dead."""
@@ -126,7 +133,7 @@ class World:
     def _desk(self) -> Process | None:
         """Pick a webhook that runs."""
         running = [process for process in self.processes.values() if process.role == "webhooks"]
-        return running[0] if running else None
+        return running[int(self.chance.draw("desk") * len(running))] if running else None
 
     def end(self) -> None:
         """Let everything stop."""

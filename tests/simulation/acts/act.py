@@ -8,7 +8,7 @@ import msgspec
 from binder.kube import ApiError
 from deploy.world.manifests import Obj, dig, encode, meta
 from schemas.kinds import POD, VM, VMI, Resource
-from tests.simulation.cluster import TENANTS
+from tests.simulation.labels import TENANTS
 from tests.simulation.world import World
 
 T = TypeVar("T")
@@ -43,7 +43,8 @@ def hands(world: World, deed: Coroutine[Any, Any, object]) -> None:
         except ApiError:
             return
 
-    world.do(done())
+    # One that is ended before it began must not be reported as forgotten.
+    world.do(done()).add_done_callback(lambda _: deed.close())
 
 
 def create(world: World, resource: Resource, namespace: str, obj: Obj) -> None:

@@ -5,7 +5,8 @@ from typing_extensions import override
 from deploy.world.manifests import Obj, key_of, meta
 from schemas.kinds import NODE, POD
 from tests.simulation.acts.act import Act, create, delete, hands
-from tests.simulation.cluster import CARD, SLICE, TAINT_KEY, ZONE, ZONES, allocatable, node, node_name
+from tests.simulation.cluster import allocatable, node, node_name
+from tests.simulation.labels import CARD, SLICE, TAINT_KEY, ZONE, ZONES
 from tests.simulation.world import World
 
 

@@ -10,7 +10,8 @@ from deploy.world.manifests import Obj, controller_of, dig, encode, meta
 from schemas.kinds import CONFIGMAP, POD
 from schemas.names import GATE, SETTING_PAUSED, SETTINGS_CONFIGMAP
 from tests.simulation.acts.act import Act, create, delete, hands, launchers, vm_key
-from tests.simulation.cluster import CARD, SLICE, SYSTEM, TAINT_KEY, TENANTS, ZONE, ZONES, node_name
+from tests.simulation.cluster import node_name
+from tests.simulation.labels import CARD, SLICE, SYSTEM, TAINT_KEY, TENANTS, ZONE, ZONES
 from tests.simulation.world import World
 
 FOREIGN_GATE = "example.org/gate"

@@ -4,13 +4,16 @@ import msgspec
 from typing_extensions import override
 
 from binder.kube import PatchKind
-from deploy.world.manifests import Obj, encode, key_of, meta
-from schemas.kinds import GPU_CLAIM, GPU_CLASS, POD, VM, VMI
+from deploy.world.manifests import Obj, decode, dig, encode, key_of, meta, owner_reference
+from deploy.world.virt_names import DATA_VOLUME, WFFC
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, POD, PVC, VM, VMI
 from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE
 from tests.simulation.acts.act import Act, create, delete, hands, launchers, vm_key
-from tests.simulation.cluster import ZONE, ZONES, gpu_class
+from tests.simulation.cluster import gpu_class
+from tests.simulation.labels import ZONE, ZONES
 from tests.simulation.world import World
 
+OWN_DISK = 3
 ASKS: tuple[tuple[tuple[str, int], ...], ...] = (
     (("card", 1),),
     (("card", 1),),
@@ -25,7 +28,10 @@ ASKS: tuple[tuple[tuple[str, int], ...], ...] = (
 
 
 class CreateVm(Act, frozen=True):
-    """A VM is created, running. `ask` picks its entries; `zone`, `disk`: 0 for none, else which zone."""
+    """A VM is created, running. `ask` picks its entries; `zone`, `disk`: 0 for none, else which zone.
+
+    Disk 3 is a DataVolume of the VM's own, which is made where its first consumer lands.
+    """
 
     vm: int
     ask: int = 0
@@ -41,9 +47,13 @@ class CreateVm(Act, frozen=True):
         spec: Obj = {"domain": {"memory": {"guest": "1Gi"}, "devices": {}}, "terminationGracePeriodSeconds": 5}
         if self.zone:
             spec["nodeSelector"] = {ZONE: ZONES[self.zone - 1]}
-        if self.disk:
+        if self.disk == OWN_DISK:
+            create_disk(world, namespace, name)
+            spec["volumes"] = [{"name": "data", "dataVolume": {"name": name}}]
+        elif self.disk:
             claim = {"claimName": f"disk-{ZONES[self.disk - 1]}"}
             spec["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
+        if self.disk:
             spec["domain"]["devices"] = {"disks": [{"name": "data", "disk": {"bus": "virtio"}}]}
         marks = {
             "labels": {REFERENCE_LABEL: REFERENCE_VALUE},
@@ -54,6 +64,27 @@ class CreateVm(Act, frozen=True):
         create(
             world, VM, namespace, {"metadata": metadata, "spec": {"runStrategy": self.strategy, "template": template}}
         )
+
+
+def has_own_disk(vm: Obj) -> bool:
+    """Say whether a VM stands on a DataVolume of its own."""
+    volumes = dig(vm, "spec", "template", "spec", "volumes") or ()
+    return any("dataVolume" in volume for volume in volumes)
+
+
+def create_disk(world: World, namespace: str, name: str) -> None:
+    """Let CDI wait for the first consumer of a disk of that name."""
+    made = {"apiVersion": DATA_VOLUME.api_version, "kind": DATA_VOLUME.kind, "metadata": {"name": name}, "spec": {}}
+
+    async def create_both() -> None:
+        api = world.cluster.api
+        source = decode(await api.create(DATA_VOLUME, namespace, encode(made)))
+        world.cluster.alter(DATA_VOLUME, f"{namespace}/{name}", lambda obj: obj | {"status": {"phase": WFFC}})
+        metadata = {"name": name, "ownerReferences": [owner_reference(source)]}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": {}}
+        await api.create(PVC, namespace, encode(claim))
+
+    hands(world, create_both())
 
 
 def _strategy(world: World, number: int, strategy: str) -> None:

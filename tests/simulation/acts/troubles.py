@@ -33,17 +33,18 @@ class Crash(Act, frozen=True):
 
 
 class Freeze(Act, frozen=True):
-    """A process stands still for a while, its timers too, and then goes on as if nothing was."""
+    """A process stands still at some await for a while, its timers too, and then goes on as if nothing was."""
 
     name: str
     seconds: float
+    after: int = 1
 
     @override
     def begin(self, world: World) -> None:
-        """Stop its lane."""
+        """Let its lane run into its standstill."""
         process = world.process(_named(world, self.name))
         if process is not None:
-            process.lane.frozen_until = world.now + self.seconds
+            process.lane.freeze_after(self.after, self.seconds)
 
 
 class ApiRefuses(Act, frozen=True):

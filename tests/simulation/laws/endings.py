@@ -12,6 +12,8 @@ from tests.simulation.laws.law import Law
 from tests.simulation.laws.pins import is_gated, is_launcher
 
 KINDS: tuple[Resource, ...] = (VM, VMI, POD, GPU_CLAIM, NODE)
+REFUSALS_ARE_HANDLED = False
+"""Whether a launcher that was let go onto a node which can't take it any more is brought elsewhere."""
 
 
 class Gone(Law):
@@ -57,17 +59,25 @@ class Served(Law):
             yield f"VMI {key_of(vmi)} is {phase} and has no launcher"
         for pod in pods:
             if not is_gated(pod):
+                if not REFUSALS_ARE_HANDLED and not self._fits_where_it_is_pinned(pod):
+                    continue
                 yield f"launcher {key_of(pod)} was let go onto {fitting.pinned_to(pod)} and does not run"
             elif any(gate["name"] == FOREIGN_GATE for gate in pod["spec"]["schedulingGates"]):
                 continue
             elif nodes := [meta(node)["name"] for node in self.world.cluster.objects(NODE) if self.fits(pod, node)]:
                 yield f"launcher {key_of(pod)} waits, and fits on {', '.join(nodes)}"
 
+    def _fits_where_it_is_pinned(self, pod: Obj) -> bool:
+        nodes = fitting.pinned_to(pod) or ()
+        return any(self.fits(pod, node) for node in self.world.cluster.objects(NODE) if meta(node)["name"] in nodes)
+
     def fits(self, pod: Obj, node: Obj) -> bool:
         """Say whether a pod fits on a node beside all that is bound, or let go, there now."""
         name = meta(node)["name"]
         taken: dict[str, int] = {}
         for other in self.world.cluster.objects(POD):
+            if meta(other)["uid"] == meta(pod)["uid"]:
+                continue
             pinned = fitting.pinned_to(other) if is_launcher(other) and not is_gated(other) else None
             if not pod_ended(other) and (other["spec"].get("nodeName") == name or pinned == [name]):
                 for resource, amount in fitting.requests_of(other).items():
@@ -82,7 +92,7 @@ class Served(Law):
         for volume in pod["spec"].get("volumes") or ():
             name = dig(volume, "persistentVolumeClaim", "claimName")
             claim = self.world.cluster.find(PVC, f"{meta(pod)['namespace']}/{name}") if name else None
-            bound = self.world.cluster.find(PV, claim["spec"]["volumeName"]) if claim is not None else None
+            bound = self.world.cluster.find(PV, dig(claim or {}, "spec", "volumeName") or "")
             terms = dig(bound or {}, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
             if terms is not None and not fitting.matches_terms(terms, node):
                 return False

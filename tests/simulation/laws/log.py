@@ -12,7 +12,7 @@ from binder.snapshot import state_digest
 from binder.snapshots import StateSnapshots
 from binder.state import State
 from binder.tip import START, Tip
-from tests.simulation.cluster import SYSTEM
+from tests.simulation.labels import SYSTEM
 from tests.simulation.laws.law import Law
 from tests.simulation.processes import PROGRAM
 

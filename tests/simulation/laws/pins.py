@@ -11,7 +11,7 @@ from deploy.world.manifests import Obj, controller_of, dig, key_of, meta, pod_en
 from deploy.world.store import Listener
 from schemas.kinds import NODE, POD
 from schemas.names import GATE, KUBEVIRT_LABEL, LAUNCHER_VALUE, MIGRATION_LABEL, REFERENCE_LABEL
-from tests.simulation.cluster import CLASSES
+from tests.simulation.labels import CLASSES
 from tests.simulation.laws.law import Law
 from tests.simulation.picture import Picture
 from tests.simulation.world import World
