@@ -5,8 +5,10 @@ state, then every stored message as it was stored. Bodies that are not UTF-8 sta
 """
 
 import gzip
+import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -19,6 +21,11 @@ from schemas.frames import Frame, Record, decode_record
 from schemas.streams import DECISIONS, EVENTS
 
 SLICE_VERSION = 1
+
+Place = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A sequence or a server stamp: what the chain can hash."""
+
+_NO_TEXT = (UnicodeError, RecursionError)
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -38,8 +45,8 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """One stored message of a stream."""
 
     stream: str
-    sequence: int
-    stamp_ns: int
+    sequence: Place
+    stamp_ns: Place
     subject: str
     headers: dict[str, str]
     body: str = ""
@@ -120,11 +127,12 @@ def load(path: Path) -> Slice:
             head = msgspec.json.decode(next(lines), type=Head)
             messages = [msgspec.json.decode(line, type=Line) for line in lines]
             state = decode_state(bytes(head.state))
-    except (msgspec.MsgspecError, StopIteration, EOFError, gzip.BadGzipFile) as error:
+        kept = SliceJournal(messages)
+    except (msgspec.MsgspecError, StopIteration, EOFError, gzip.BadGzipFile, zlib.error, *_NO_TEXT) as error:
         raise NotASlice(f"{path}: not a slice, or cut short ({error})") from None
     if head.version > SLICE_VERSION:
         raise NotASlice(f"{path}: slice version {head.version}, this program reads up to {SLICE_VERSION}")
-    return Slice(head, state, SliceJournal(messages))
+    return Slice(head, state, kept)
 
 
 class SliceJournal:
