@@ -79,7 +79,7 @@ class Election:
         """Wait for the lease, run `work` while it is held, give it back; again until cancelled.
 
         `work` is cancelled when the lease could not be renewed in time; its own end gives the lease
-        back for a moment, its error is raised.
+        back for a moment, its error is raised, and so is one of the renewal that is no answer of a server.
         """
         while True:
             await self._acquire()
@@ -101,8 +101,9 @@ class Election:
             for task in (renewal, worker):
                 task.cancel()
             results = await asyncio.gather(worker, renewal, return_exceptions=True)
-        if isinstance(results[0], Exception):
-            raise results[0]
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
 
     async def _acquire(self) -> None:
         while True:
