@@ -37,9 +37,7 @@ NAMESPACE = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CONFIGMAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 EVENT = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
 LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
-CRD = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
-)
+CRD = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 PRIORITY_CLASS = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 
 GPU_CLASS = Resource(GROUP, VERSION, "gpuclasses", "GPUClass", namespaced=False)
