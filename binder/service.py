@@ -24,6 +24,7 @@ from schemas.chain import EventsDigest
 from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
 from schemas.events import MESSAGE_VERSION, Continue, PodRequest, Tick, VmiRequest, decode_event, encode_event
 from schemas.frames import Entry, Epoch, Void, entry_bytes
+from schemas.names import SETTINGS_CONFIGMAP
 from schemas.streams import DECISIONS, EVENTS, EVENTS_CONTINUE, EVENTS_TICK
 
 INPUTS_PER_FRAME_MAX = 200
@@ -164,7 +165,7 @@ class Binder:
                 raise result
 
     async def _write_frames(self, follower: Follower, writer: LogWriter) -> None:
-        book, since_snapshot = follower.book, 0
+        book, since_snapshot, told = follower.book, 0, tuple[str, ...]()
         if is_dirty(book.state):
             # What the last leader's bound left over (T5).
             await self._publish_continue(writer)
@@ -179,6 +180,7 @@ class Binder:
             # 4. Left-overs of a bounded input go on as an input of their own.
             if may_place(book.state) and is_dirty(book.state):
                 await self._publish_continue(writer)
+            told = _complain(book.settings.problems, told)
             since_snapshot += taken
             if since_snapshot >= SNAPSHOT_EVERY_INPUTS:
                 since_snapshot = 0
@@ -214,6 +216,14 @@ class Binder:
         if isinstance(event, VmiRequest):
             return answer_vmi(event, settings_of(follower.book.state).policy)
         return answer_pod(event) if isinstance(event, PodRequest) else None
+
+
+def _complain(problems: tuple[str, ...], told: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the settings that can't be read, once per change: whoever wrote them believes that they hold."""
+    if problems != told:
+        for problem in problems:
+            _log.warning("a setting can't be read; its default holds", configmap=SETTINGS_CONFIGMAP, problem=problem)
+    return problems
 
 
 def _decide(follower: Follower, inputs: list[Message], program: str) -> tuple[Draft, int]:

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import msgspec
 import pytest
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from binder.anchor import Anchor, NotOurs
@@ -22,8 +24,8 @@ from deploy.world.clock import WallClock
 from schemas.events import Tick, encode_event
 from schemas.frames import Epoch, Frame, decode_record
 from schemas.kinds import CONFIGMAP, NAMESPACE
-from schemas.names import ANCHOR_CONFIGMAP
-from schemas.objects import NodeSelectorTerm, Requirement
+from schemas.names import ANCHOR_CONFIGMAP, SETTING_PAUSED
+from schemas.objects import NodeSelectorTerm, NodeView, Requirement, SettingsView
 from schemas.streams import DECISIONS, DECISIONS_EPOCH, EVENTS, EVENTS_TICK, EVENTS_WATCH, MESSAGE_BYTES_MAX
 from tests.binder.leading import GENESIS
 from tests.binder.scene import Scene, launcher
@@ -167,6 +169,24 @@ def a_waiting_vm() -> Scene:
     scene.show(launcher(vmi, "p", "r", {RESOURCE: 1}))
     scene.show(replace(vmi, active_pods={"uid-p": ""}))
     return scene
+
+
+async def test_a_setting_that_cant_be_read_is_named_once() -> None:
+    """T7: an operator who writes `paused: yes` hears that placing goes on, and not again with every frame."""
+    scene = a_scene()
+    scene.show(SettingsView("gpubinder-settings", "", "", "gpubinder", data={SETTING_PAUSED: "yes"}))
+    scene.show(NodeView("n2", "", ""))
+    journal = MemoryJournal()
+    async with a_binder(journal) as (binder, _):
+        with capture_logs() as logs:
+            leading = asyncio.create_task(binder.lead())
+            await eventually(lambda: true(binder.leading), "a leader")
+            for number, (_, _, body, _) in enumerate(scene.log):
+                await journal.append(EVENTS, f"{EVENTS_WATCH}.any", body, message_id=f"e{number}")
+                await eventually(partial(_covers, journal, number + 1), "a frame")
+            await ended(leading)
+    said = [log["problem"] for log in logs if log["log_level"] == "warning"]
+    assert said == [f"{SETTING_PAUSED}: must be true or false"]
 
 
 async def test_frames_stay_below_a_message_however_long_the_affinities_of_waiting_inputs_are() -> None:
