@@ -8,7 +8,6 @@ is `binder.stream_journal`.
 
 import asyncio
 import re
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from secrets import token_hex
 

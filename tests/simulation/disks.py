@@ -1,4 +1,4 @@
-"""Volumes that are made where their first consumer lands: what a provisioner and CDI do, for DataVolumes of one disk."""
+"""Volumes that are made where their first consumer lands: what a provisioner and CDI do, for one-disk DataVolumes."""
 
 from typing_extensions import override
 

@@ -21,7 +21,7 @@ from tests.simulation.laws.endings import Gone, Served
 from tests.simulation.laws.health import Health
 from tests.simulation.laws.law import Broken, Law
 from tests.simulation.laws.log import Promises, Proven
-from tests.simulation.laws.measure import Measure
+from tests.simulation.laws.measure import Measure, Patient
 from tests.simulation.laws.pins import OneStart, Pins
 from tests.simulation.laws.room import Kept, Room
 from tests.simulation.laws.sets import Shown, Told, Whole
@@ -31,7 +31,7 @@ from tests.simulation.story import spelled
 from tests.simulation.world import World, worlds_own_chance
 
 LAWS: tuple[type[Law], ...] = (
-    Room, Kept, Pins, OneStart, Whole, Told, Shown, Gone, Served, Promises, Proven, Measure, Health,
+    Room, Kept, Pins, OneStart, Whole, Told, Shown, Gone, Served, Promises, Proven, Measure, Patient, Health,
 )  # fmt: skip
 STEPS = 40
 """Acts of a world, unless told otherwise."""

@@ -15,6 +15,9 @@ from schemas.frames import Epoch, Frame, decode_record
 from schemas.objects import AnyView, Gone, NodeView, PodView, Stamp, rv_after
 from schemas.streams import DECISIONS, EVENTS
 
+STEP_NS_MAX = 30 * 1_000_000_000
+"""What one message adds to logical time at most (T9)."""
+
 
 class Booking(msgspec.Struct, frozen=True):
     """What a set holds: a node, for one pod; `former` is the temporary pod before it."""
@@ -38,13 +41,14 @@ Listener = Callable[[Stamp, d.Decision], None]
 
 
 class Picture:
-    """The log as it stands. `bookings`, `claims` by VMI uid; `placed` by pod uid: nodes it was ever placed on."""
+    """The log as it stands. `bookings`, `claims` by VMI uid; `placed`: nodes by pod uid; `now_ns`: logical time."""
 
     def __init__(self, journal: MemoryJournal) -> None:
         self._streams = journal.streams
         self._decisions = 0
         self._events = 0
-        self.generation = 0
+        self.now_ns = 0
+        self._stamp_ns = 0
         self.epochs = 0
         self.frames = 0
         self.objects: dict[str, dict[str, AnyView]] = {}
@@ -65,7 +69,6 @@ class Picture:
                 self.epochs += 1
             if isinstance(record, Frame):
                 self.frames += 1
-                self.generation = record.generation
                 self._fold(record)
 
     def _fold(self, frame: Frame) -> None:
@@ -73,6 +76,9 @@ class Picture:
         for sequence in range(frame.covers_from, frame.covers_to + 1):
             message = self._streams[EVENTS].messages[sequence - 1]
             assert message.sequence == sequence
+            if self._stamp_ns:
+                self.now_ns += min(max(message.stamp_ns - self._stamp_ns, 0), STEP_NS_MAX)
+            self._stamp_ns = message.stamp_ns
             self._hear(sequence, message.body)
             for place, decision in enumerate(said.get(sequence, ())):
                 for listener in self.listeners:

@@ -1,4 +1,4 @@
-"""Faults planted in the shell and the edges, one at a time: a world must find each. Those of the heart stand beside it."""
+"""Faults planted in shell, edges and heart, one at a time: a world must find each."""
 
 import itertools
 from collections.abc import Callable
@@ -10,15 +10,16 @@ from msgspec.structs import replace
 from binder import evolve_objects, evolve_sets
 from binder.book import Book
 from binder.follower import Follower
+from binder.journal import Message
 from binder.memory_journal import MemoryJournal
 from binder.snapshots import StateSnapshots
 from binder.state import State
 from binder.tip import Tip
 from ingest.outlet import Outlet
-from projector import plan as plans
-from projector import render
-from schemas.events import Outcome
-from schemas.objects import AnyView, Gone
+from projector import plan, render, service
+from projector.effects import Warn
+from schemas.events import Changes, Outcome
+from schemas.objects import AnyView, ClaimView, Gone
 from schemas.streams import DECISIONS
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -28,40 +29,77 @@ def no_fence(patch: pytest.MonkeyPatch) -> None:
     """A leader that was replaced goes on writing: nobody looks at the expected sequence (T2)."""
     real = MemoryJournal.append
 
-    async def append(
-        self: MemoryJournal, stream: str, *rest: Any, expected_last: int | None = None, **more: Any
-    ) -> int:
-        return await real(self, stream, *rest, expected_last=None if stream == DECISIONS else expected_last, **more)
+    async def append(self: MemoryJournal, stream: str, subject: str, body: bytes, **rest: Any) -> int:
+        return await real(
+            self, stream, subject, body, **rest | ({"expected_last": None} if stream == DECISIONS else {})
+        )
 
     patch.setattr(MemoryJournal, "append", append)
 
 
 def decided_again(patch: pytest.MonkeyPatch) -> None:
     """A new leader decides once more on the last input that the log covers."""
-    real = Follower._fold_frame
-    last: dict[int, Any] = {}
-    take = Follower._take
+    take, inputs = Follower._take, Follower.inputs
+    last: dict[int, Message] = {}
 
-    async def taken(self: Follower, count: int, due: int) -> Any:
+    async def taken(self: Follower, count: int, due: int) -> list[Message]:
         messages = await take(self, count, due)
-        if messages:
-            last[id(self)] = messages[-1]
+        last.update({id(self): message for message in messages[-1:]})
         return messages
 
-    async def inputs(self: Follower, most: int) -> Any:
-        again = last.pop(id(self), None)
-        if again is not None:
-            self.give_back([again])
-        await self._fill(1)
-        return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+    async def again(self: Follower, most: int) -> list[Message]:
+        if id(self) in last:
+            self.give_back([last.pop(id(self))])
+        return await inputs(self, most)
 
-    patch.setattr(Follower, "_fold_frame", real)
     patch.setattr(Follower, "_take", taken)
-    patch.setattr(Follower, "inputs", inputs)
+    patch.setattr(Follower, "inputs", again)
+
+
+def unit_freed_on_deletion(patch: pytest.MonkeyPatch) -> None:
+    """A VMI that is told to go gives its units back at once, while its launcher still runs."""
+    real = evolve_objects.observe
+
+    def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> None:
+        real(book, kind, view, believe=believe)
+        gpu_set = book.state.sets.get(view.uid)
+        if view.deleting and gpu_set is not None:
+            book.store_set(view.uid, replace(gpu_set, requests={}))
+
+    patch.setattr(evolve_objects, "observe", observe)
+
+
+def observation_overrides(patch: pytest.MonkeyPatch) -> None:
+    """What a claim's status shows is taken for the booking (T14)."""
+    real = evolve_objects._mark_claim
+
+    def mark(book: Book, before: Any, after: Any) -> None:
+        real(book, before, after)
+        uid = book.claim_sets.get(after.key) if isinstance(after, ClaimView) else None
+        if uid is not None and not after.node:
+            gpu_set = book.state.sets[uid]
+            book.store_set(uid, replace(gpu_set, node="", pod="", pod_uid="", requests={}, pinned=False))
+
+    patch.setattr(evolve_objects, "_mark_claim", mark)
+
+
+def late_events_believed(patch: pytest.MonkeyPatch) -> None:
+    """A message of an ended session is folded: the old VMI's word is taken for the new one of its name (T11)."""
+    real = evolve_objects.change
+
+    def change(book: Book, sequence: int, event: Changes) -> None:
+        session = book.state.sessions.get(event.kind)
+        real(book, sequence, replace(event, session=session.number) if session is not None else event)
+
+    def gone(book: Book, kind: str, view: Gone) -> None:
+        evolve_objects.remove(book, kind, view.key)
+
+    patch.setattr(evolve_objects, "change", change)
+    patch.setattr(evolve_objects, "_gone", gone)
 
 
 def old_vmi_is_the_new_one(patch: pytest.MonkeyPatch) -> None:
-    """What is said late of an old VMI is taken for the new one of its name."""
+    """What became of a write is taken for the newest of its VM, whichever VMI and decision it was for (T23)."""
 
     def hear(book: Book, outcome: Outcome) -> None:
         for uid, gpu_set in list(book.state.sets.items()):
@@ -69,17 +107,6 @@ def old_vmi_is_the_new_one(patch: pytest.MonkeyPatch) -> None:
                 book.store_set(uid, replace(gpu_set, confirmed=gpu_set.stamp, pinned=bool(gpu_set.node)))
 
     patch.setattr(evolve_sets, "hear", hear)
-
-
-def old_vmi_not_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """A VMI that came back under its old name between two looks is taken for the same one."""
-    real = evolve_objects._forget
-
-    def forget(book: Book, before: AnyView) -> None:
-        if before.key not in book.state.objects["virtualmachineinstances"]:
-            real(book, before)
-
-    patch.setattr(evolve_objects, "_forget", forget)
 
 
 def snapshot_of_another_place(patch: pytest.MonkeyPatch) -> None:
@@ -99,8 +126,8 @@ def gone_is_lost(patch: pytest.MonkeyPatch) -> None:
     """Ingest tells of no deletion."""
     real = Outlet.changes
 
-    async def changes(self: Outlet, kind: str, session: int, seen: Any) -> None:
-        await real(self, kind, session, [view for view in seen if not isinstance(view, Gone)])
+    async def changes(self: Outlet, kind: str, session: int, changes: Any) -> None:
+        await real(self, kind, session, [view for view in changes if not isinstance(view, Gone)])
 
     patch.setattr(Outlet, "changes", changes)
 
@@ -113,14 +140,20 @@ def let_go_without_pin(patch: pytest.MonkeyPatch) -> None:
 def told_over_and_over(patch: pytest.MonkeyPatch) -> None:
     """Each time that a reason is told it is another event."""
     numbers = itertools.count()
-    patch.setattr(plans, "_event_name", lambda gpu_set: f"{gpu_set.vmi.name}.{next(numbers):x}")
+    patch.setattr(plan, "_event_name", lambda gpu_set: f"{gpu_set.vmi.name}.{next(numbers):x}")
+    patch.setattr(plan, "_warning", lambda gpu_set: _warned(gpu_set))
 
 
-def pin_before_status(patch: pytest.MonkeyPatch) -> None:
-    """Only the pin is written: claims show nothing."""
-    patch.setattr(plans, "_status", lambda _: ())
+def _warned(gpu_set: Any) -> Any:
+    return (
+        () if gpu_set.reason is None else (Warn(gpu_set.vmi, plan._event_name(gpu_set), gpu_set.told, "x", "y"),)
+    )
 
 
-def nothing_is_written_again(patch: pytest.MonkeyPatch) -> None:
-    """What a dead projector left unwritten stays so."""
-    patch.setattr(plans, "is_open", lambda _: False)
+def left_unwritten(patch: pytest.MonkeyPatch) -> None:
+    """A new projector writes what is decided from now on, and not what the one before it left."""
+
+    def begin(self: service.Projector, state: State) -> None:
+        del self, state
+
+    patch.setattr(service.Projector, "begin", begin)

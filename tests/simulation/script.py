@@ -1,7 +1,7 @@
 """A seed's script: the setting, the acts and their waits; which sorts of trouble there are is drawn too."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tests.simulation.acts import machines as m
 from tests.simulation.acts import strangers as s
@@ -91,16 +91,16 @@ JOURNAL: Sort = (
     (1, lambda c, _: u.Slow("journal", c.choice((0.3, 2.0)), c.choice((2.0, 6.0)), _role(c))),
     (1, lambda c, _: u.StampJump(c.choice((-50.0, -5.0, 5.0, 40.0)))),
 )
-SORTS: tuple[tuple[Sort, float, int], ...] = (
-    (TENANTS, 1.0, 10),
-    (CLASSES, 0.25, 1),
-    (NODES, 0.6, 4),
-    (STRANGERS, 0.5, 3),
-    (CRASHES, 0.5, 3),
-    (API, 0.5, 2),
-    (RESTORES, 0.15, 2),
-    (JOURNAL, 0.5, 2),
-)
+SORTS: dict[str, tuple[Sort, float, int]] = {
+    "tenants": (TENANTS, 1.0, 10),
+    "classes": (CLASSES, 0.25, 1),
+    "nodes": (NODES, 0.6, 4),
+    "strangers": (STRANGERS, 0.5, 3),
+    "crashes": (CRASHES, 0.5, 3),
+    "api": (API, 0.5, 2),
+    "restores": (RESTORES, 0.15, 2),
+    "journal": (JOURNAL, 0.5, 2),
+}
 """Each sort of act: in how many worlds it happens, and how often there beside the others."""
 
 
@@ -125,13 +125,14 @@ def setting_of(seed: int) -> Setting:
     )
 
 
-def script_of(seed: int, steps: int) -> list[Step]:
-    """Return the seed's acts."""
+def script_of(seed: int, steps: int, sorts: Sequence[str] = ()) -> list[Step]:
+    """Return the seed's acts: of the sorts that the seed draws, or of those named alone."""
     setting, chance = setting_of(seed), random.Random(f"script {seed}")
-    sorts = [(sort, weight) for sort, share, weight in SORTS if chance.random() < share]
+    drawn = [name for name, (_, share, _) in SORTS.items() if chance.random() < share]
+    chosen = [SORTS[name] for name in sorts or drawn]
     script = []
     for _ in range(steps):
-        (sort,) = chance.choices([one for one, _ in sorts], [weight for _, weight in sorts])
+        (sort,) = chance.choices([one for one, _, _ in chosen], [weight for _, _, weight in chosen])
         (make,) = chance.choices([one for _, one in sort], [weight for weight, _ in sort])
         script.append(Step(make(chance, setting), chance.choice(WAITS_S)))
     return script

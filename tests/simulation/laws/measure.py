@@ -8,6 +8,7 @@ from binder.service import TICK_SECONDS
 from schemas import decisions as d
 from schemas.events import Outcomes, Tick, decode_event
 from schemas.objects import Stamp
+from schemas.reasons import Release
 from schemas.streams import DECISIONS, EVENTS
 from tests.simulation.laws.law import Law
 from tests.simulation.picture import Picture
@@ -15,6 +16,7 @@ from tests.simulation.world import World
 
 WRITES_PER_DECISION = 4
 REFUSED_PER_EPOCH = 2
+PAUSE_NS = 2 * 1_000_000_000
 KINDS = ("gpuclaims", "pods", "events")
 
 
@@ -65,3 +67,22 @@ class Measure(Law):
     def _inputs(self) -> Iterator[object]:
         for message in self.world.journal.streams[EVENTS].messages:
             yield decode_event(message.body)
+
+
+class Patient(Law):
+    """A pin that was refused is not tried again at the speed of the stream (T23)."""
+
+    def __init__(self, world: World, picture: Picture) -> None:
+        super().__init__(world, picture)
+        self._refused: dict[str, int] = {}
+
+    @override
+    def decided(self, stamp: Stamp, decision: d.Decision) -> None:
+        if isinstance(decision, d.SetReleased) and decision.reason is Release.PIN_REFUSED:
+            self._refused[decision.vmi.uid] = self.picture.now_ns
+        if isinstance(decision, d.SetPlaced):
+            since_ns = self._refused.pop(decision.vmi.uid, None)
+            if since_ns is not None and self.picture.now_ns - since_ns < PAUSE_NS:
+                self.found.append(
+                    f"{stamp}: {decision.vmi.name} is placed {self.picture.now_ns - since_ns} ns after a refusal"
+                )
