@@ -145,9 +145,7 @@ def told_over_and_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def _warned(gpu_set: Any) -> Any:
-    return (
-        () if gpu_set.reason is None else (Warn(gpu_set.vmi, plan._event_name(gpu_set), gpu_set.told, "x", "y"),)
-    )
+    return () if gpu_set.reason is None else (Warn(gpu_set.vmi, plan._event_name(gpu_set), gpu_set.told, "x", "y"),)
 
 
 def left_unwritten(patch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from tests.webhooks.given import until
 from webhooks.shared_reads import SharedRead
 
 
@@ -26,9 +27,11 @@ class Source:
 
 async def begun(source: Source, count: int) -> None:
     """Wait until so many reads have begun."""
-    async with asyncio.timeout(10):
-        while source.begun < count:
-            await asyncio.sleep(0.001)
+
+    async def many() -> bool:
+        return source.begun >= count
+
+    await until(many)
 
 
 async def test_who_asks_at_once_shares_one_read() -> None:
