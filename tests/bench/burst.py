@@ -10,11 +10,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 from tests.bench.figures import Figure, beside, median
-from tests.bench.ground import CLASS, Bystanders, Ground, Say, bystanders, program
+from tests.bench.ground import CLASS, Ground, Say, bystanders, program
 from tests.bench.observer import Sight, observing
 from tests.bench.starts import Starts
 from tests.bench.straight_loop import straight_loop
-from tests.cluster.nodes import L40S
 from tests.e2e.stack import Stack
 
 VMS, NODES, UNITS = 300, 50, 8
@@ -66,7 +65,7 @@ async def with_loop(here: Ground, *, bare: bool = True) -> float:
     """Return launchers a second with the straight loop in the program's place."""
     async with (
         bystanders(here, NODES, UNITS, bare=bare) as there,
-        _straight_loop(here, there),
+        straight_loop(here, there, UNITS),
         _starting(there.stack, bare=bare) as start,
     ):
         return await _burst(here, there.stack, start)
@@ -85,13 +84,6 @@ async def _starting(ready: Stack, *, bare: bool) -> AsyncIterator[Start]:
             yield starts.start
     else:
         yield lambda name: ready.vm(name, [(CLASS, 1)])
-
-
-@asynccontextmanager
-async def _straight_loop(here: Ground, there: Bystanders) -> AsyncIterator[None]:
-    hooks = there.directory / "hooks"
-    async with straight_loop(here.plane, there.stack.tenant, hooks, UNITS, there.nodes, (CLASS, L40S)):
-        yield
 
 
 async def _burst(here: Ground, ready: Stack, start: Start) -> float:

@@ -1,42 +1,65 @@
 """A steady stream: 20 VMs a second for a minute, and how long each launcher stands behind our gate.
 
 From the moment a watch shows the launcher gated to the moment it shows it without. VMs end some
-seconds after they were bound, so that there is always room. KubeVirt's part is its least.
+seconds after they were bound, so that there is always room. KubeVirt's part is its least. Beside it: the
+same stretch with a straight loop in the program's place, which needs not wait for KubeVirt's word that the
+launcher is the VMI's.
 """
 
 import asyncio
 
-from tests.bench.figures import Figure, percentile
-from tests.bench.ground import Ground, Say, program
+from tests.bench.figures import Figure, beside, percentile
+from tests.bench.ground import Ground, Say, bystanders, program
 from tests.bench.observer import Sight, observing
 from tests.bench.starts import Starts
+from tests.bench.straight_loop import straight_loop
 
 RATE, STRETCH_S = 20, 60
 NODES, UNITS = 50, 8
 WARM_UP = 2 * RATE
+SHARES = (0.5, 0.95, 0.99)
 LIFE_S = 4.0
 PATIENCE_S = 120.0
 
 
 async def measure(here: Ground, say: Say) -> list[Figure]:
-    """Run the stretch and return the figures."""
+    """Run one stretch with the program and one with the straight loop, and return the figures."""
+    say(f"{RATE} VMs a second for {STRETCH_S} s: the program")
     async with program(here, NODES, UNITS) as ready, Starts(here.plane, ready.tenant) as starts:
-        say(f"{RATE} VMs a second for {STRETCH_S} s")
         try:
-            sights = await _stretch(here, starts, ready.tenant)
+            ours = await _stretch(here, starts, ready.tenant)
         except TimeoutError as late:
             raise TimeoutError(f"{late}\n{ready.processes.tails()}") from None
-        waits = [1000 * (sight.ungated - sight.gated) for sight in sights[WARM_UP:] if sight.gated]
-        head = f"{RATE} VMs/s for {STRETCH_S} s"
-        seconds = max(sight.bound for sight in sights) - min(sight.created for sight in sights)
-        reached = min(RATE, len(sights) / seconds)
-        return [
-            *(Figure(f"{head}, gate to pin, p{int(100 * share)}", percentile(waits, share), "ms") for share in SHARES),
-            Figure(f"{head}, reached", reached, "VMs/s", RATE, reached / RATE),
-        ]
+    say(f"{RATE} VMs a second for {STRETCH_S} s: the straight loop")
+    async with (
+        bystanders(here, NODES, UNITS) as there,
+        straight_loop(here, there, UNITS),
+        Starts(here.plane, there.stack.tenant) as starts,
+    ):
+        limit = await _stretch(here, starts, there.stack.tenant)
+    head = f"{RATE} VMs/s for {STRETCH_S} s"
+    waits, shortest = _waits(ours), _waits(limit)
+    return [
+        *(
+            beside(
+                f"{head}, gate to pin, p{int(100 * share)}", percentile(waits, share), "ms", percentile(shortest, share)
+            )
+            for share in SHARES
+        ),
+        beside(f"{head}, reached", reached(ours), "VMs/s", RATE),
+        Figure(f"{head}, reached by the straight loop", reached(limit), "VMs/s"),
+    ]
 
 
-SHARES = (0.5, 0.95, 0.99)
+def _waits(sights: list[Sight]) -> list[float]:
+    """Return the milliseconds that each launcher was seen gated, without the first ones."""
+    return [1000 * (sight.ungated - sight.gated) for sight in sights[WARM_UP:] if sight.gated]
+
+
+def reached(sights: list[Sight]) -> float:
+    """Return VMs a second, from the first VMI seen to the last launcher bound; never more than were started."""
+    seconds = max(sight.bound for sight in sights) - min(sight.created for sight in sights)
+    return min(RATE, len(sights) / seconds)
 
 
 async def _stretch(here: Ground, starts: Starts, namespace: str) -> list[Sight]:

@@ -29,8 +29,9 @@ from schemas.kinds import GPU_CLAIM, POD, VMI, Resource
 from schemas.names import GATE, POLICY_ANNOTATION, POLICY_WAIT
 from schemas.objects import PodView, Stamp
 from schemas.writes import SeenClaim
+from tests.bench.ground import CLASS, Bystanders, Ground
 from tests.cluster.api import Api
-from tests.cluster.controlplane import ControlPlane
+from tests.cluster.nodes import L40S
 from tests.cluster.users import GPUBINDER
 from tests.cluster.webhooks import Served, patching, serving
 
@@ -54,7 +55,8 @@ class Loop:
     def __init__(self, job: Job, kube: KubeClient) -> None:
         self._job = job
         self._kube = kube
-        self._places = itertools.chain.from_iterable(itertools.repeat(node, job.units) for node in job.nodes)
+        # Node by node, and from the first again: by then the VMs that stood there have ended.
+        self._places = itertools.cycle(node for node in job.nodes for _ in range(job.units))
         self._at_once = asyncio.Semaphore(SETS_AT_ONCE)
         self._begun: set[str] = set()
 
@@ -139,18 +141,16 @@ async def _work(job: Job) -> None:
 
 
 @asynccontextmanager
-async def straight_loop(
-    plane: ControlPlane, namespace: str, directory: Path, units: int, nodes: tuple[str, ...], of: tuple[str, str]
-) -> AsyncIterator[None]:
-    """Run the loop in a process of its own for the length of a block. `of`: the class and its resource."""
+async def straight_loop(here: Ground, there: Bystanders, units: int) -> AsyncIterator[None]:
+    """Run the loop in a process of its own for the length of a block; `units`: how many each node has."""
     job = Job(
-        admin=str(plane.kubeconfig()),
-        kubeconfig=str(plane.kubeconfig(GPUBINDER)),
-        directory=str(directory),
-        namespace=namespace,
-        class_name=of[0],
-        resource=of[1],
-        nodes=nodes,
+        admin=str(here.plane.kubeconfig()),
+        kubeconfig=str(here.plane.kubeconfig(GPUBINDER)),
+        directory=str(there.directory / "hooks"),
+        namespace=there.stack.tenant,
+        class_name=CLASS,
+        resource=L40S,
+        nodes=there.nodes,
         units=units,
     )
     argv = (sys.executable, "-m", "tests.bench.straight_loop", msgspec.json.encode(job).decode())
