@@ -120,6 +120,11 @@ class DoorJournal:
 
         await doors.travel()
         doors.counts.appends[doors.role, stream] += 1
+        if (spell := doors.weather.strikes("last words", doors.name)) is not None:
+            # Dead at its next await; what it said arrives all the same.
+            doors.world.call_later(spell.seconds, lambda: doors.do(arrive(land)))
+            doors.lane.crash_after = doors.lane.handled + 1
+            await asyncio.sleep(PUBLISH_TIMEOUT_S)
         for kind in ("lost", "lost answer", "late"):
             spell = doors.weather.strikes(f"publish {kind}", doors.name)
             if spell is not None:

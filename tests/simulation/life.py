@@ -24,6 +24,7 @@ from tests.simulation.laws.log import Promises, Proven
 from tests.simulation.laws.measure import Measure, Patient
 from tests.simulation.laws.pins import OneStart, Pins
 from tests.simulation.laws.room import Kept, Room
+from tests.simulation.laws.seen import Seen
 from tests.simulation.laws.sets import Shown, Told, Whole
 from tests.simulation.picture import Picture
 from tests.simulation.script import VMS
@@ -31,7 +32,7 @@ from tests.simulation.story import spelled
 from tests.simulation.world import World, worlds_own_chance
 
 LAWS: tuple[type[Law], ...] = (
-    Room, Kept, Pins, OneStart, Whole, Told, Shown, Gone, Served, Promises, Proven, Measure, Patient, Health,
+    Room, Kept, Pins, OneStart, Whole, Told, Shown, Gone, Served, Promises, Proven, Measure, Patient, Seen, Health,
 )  # fmt: skip
 STEPS = 40
 """Acts of a world, unless told otherwise."""

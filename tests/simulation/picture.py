@@ -46,7 +46,7 @@ class Picture:
     def __init__(self, journal: MemoryJournal) -> None:
         self._streams = journal.streams
         self._decisions = 0
-        self._events = 0
+        self.sequence = 0
         self.now_ns = 0
         self._stamp_ns = 0
         self.epochs = 0
@@ -78,7 +78,7 @@ class Picture:
             assert message.sequence == sequence
             if self._stamp_ns:
                 self.now_ns += min(max(message.stamp_ns - self._stamp_ns, 0), STEP_NS_MAX)
-            self._stamp_ns = message.stamp_ns
+            self._stamp_ns, self.sequence = message.stamp_ns, sequence
             self._hear(sequence, message.body)
             for place, decision in enumerate(said.get(sequence, ())):
                 for listener in self.listeners:

@@ -69,6 +69,7 @@ STRANGERS: Sort = (
 CRASHES: Sort = (
     (3, lambda c, _: u.Crash(c.choice(ROLES), c.choice(AWAITS))),
     (2, lambda c, _: u.Freeze(c.choice(ROLES), c.choice((0.5, 3.0, 5.0, 9.0)), c.choice(AWAITS))),
+    (2, lambda c, _: u.LastWords(c.choice(ROLES), c.choice((1.0, 6.0, 10.0)))),
 )
 API: Sort = (
     (3, lambda c, _: u.ApiRefuses(c.choice(CODES), c.choice((0.2, 0.6)), c.choice((1.0, 5.0)), _role(c))),

@@ -20,7 +20,7 @@ REASONS = {
 
 
 class Spell(msgspec.Struct, frozen=True):
-    """A while in which a share of calls goes wrong. `who`: the start of a process's name, '' for all."""
+    """A while in which a share of calls goes wrong. `who`: the start of a process's name, '' for all; `once`: one call alone."""
 
     kind: str
     until: float
@@ -28,6 +28,7 @@ class Spell(msgspec.Struct, frozen=True):
     who: str = ""
     code: int = 0
     seconds: float = 0.0
+    once: bool = False
 
 
 class Weather:
@@ -55,6 +56,8 @@ class Weather:
         for spell in self._spells:
             hit = spell.kind == kind and who.startswith(spell.who)
             if hit and (spell.share >= 1 or self._chance.draw(f"{kind} {who}") < spell.share):
+                if spell.once:
+                    self._spells.remove(spell)
                 return spell
         return None
 

@@ -8,6 +8,8 @@ from tests.simulation.world import World, leader
 
 _SECOND_NS = 1_000_000_000
 LEADER = "leader"
+LAST_WORDS_S = 20.0
+"""How long it is waited for a process to say something."""
 
 
 def _named(world: World, name: str) -> str:
@@ -113,6 +115,19 @@ class Publishes(Act, frozen=True):
         """Begin the spell."""
         until = world.now + self.seconds
         world.weather.begin(Spell(f"publish {self.kind}", until, self.share, self.who, seconds=self.late_s))
+
+
+class LastWords(Act, frozen=True):
+    """A process dies over its next publish, which lands `late_s` later all the same (T2, T11)."""
+
+    name: str
+    late_s: float = 3.0
+
+    @override
+    def begin(self, world: World) -> None:
+        """Wait for it to say something."""
+        who = _named(world, self.name)
+        world.weather.begin(Spell("last words", world.now + LAST_WORDS_S, 1, who, seconds=self.late_s, once=True))
 
 
 class CutWatches(Act, frozen=True):
