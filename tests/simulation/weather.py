@@ -20,7 +20,10 @@ REASONS = {
 
 
 class Spell(msgspec.Struct, frozen=True):
-    """A while in which a share of calls goes wrong. `who`: the start of a process's name, '' for all; `once`: one call alone."""
+    """A while in which a share of calls goes wrong.
+
+    `who`: the start of a process's name, '' for all; `once`: one call alone.
+    """
 
     kind: str
     until: float
