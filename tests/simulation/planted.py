@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from binder import evolve_objects, evolve_sets
+from binder import evolve_objects
 from binder.book import Book
 from binder.follower import Follower
 from binder.journal import Message
@@ -18,7 +18,7 @@ from binder.tip import Tip
 from ingest.outlet import Outlet
 from projector import plan, render, service
 from projector.effects import Warn
-from schemas.events import Changes, Outcome
+from schemas.events import Changes
 from schemas.objects import AnyView, ClaimView, Gone
 from schemas.streams import DECISIONS
 
@@ -99,17 +99,6 @@ def late_events_believed(patch: pytest.MonkeyPatch) -> None:
                 evolve_objects.observe(book, event.kind, view, believe=True)
 
     patch.setattr(evolve_objects, "change", change)
-
-
-def old_vmi_is_the_new_one(patch: pytest.MonkeyPatch) -> None:
-    """What became of a write is taken for the newest of its VM, whichever VMI and decision it was for (T23)."""
-
-    def hear(book: Book, outcome: Outcome) -> None:
-        for uid, gpu_set in list(book.state.sets.items()):
-            if (gpu_set.vmi.namespace, gpu_set.vmi.name) == (outcome.namespace, outcome.name):
-                book.store_set(uid, replace(gpu_set, confirmed=gpu_set.stamp, pinned=bool(gpu_set.node)))
-
-    patch.setattr(evolve_sets, "hear", hear)
 
 
 def snapshot_of_another_place(patch: pytest.MonkeyPatch) -> None:
