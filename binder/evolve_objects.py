@@ -31,9 +31,14 @@ def open_session(book: Book, sequence: int, event: SessionOpened) -> None:
     if event.kind not in state.objects:
         return
     before = state.sessions.get(event.kind)
+    if before is not None and before.number < sequence and event.process < before.process:
+        # A dead process's message that landed late: nobody would ever list for it, and its successor goes on.
+        return
     rv = before.rv if before is not None and not event.rewound else ""
     progress = before.progress if before is not None else 0
-    book.store_session(event.kind, Session(sequence, rewound=event.rewound, rv=rv, progress=progress))
+    book.store_session(
+        event.kind, Session(sequence, rewound=event.rewound, rv=rv, progress=progress, process=event.process)
+    )
     state.listing[event.kind] = {}
 
 

@@ -55,7 +55,11 @@ class Touch(IntFlag):
 
 
 class Session(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One kind's ingest session (T11). `progress`: EVENTS sequence of its newest sign of life; `rv` its version."""
+    """One kind's ingest session (T11).
+
+    `progress`: EVENTS sequence of its newest sign of life; `rv` its version; `process`: who opened it, by the
+    sequence at which that process announced itself.
+    """
 
     number: int
     synced: bool = False
@@ -63,6 +67,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     served: bool = True
     rv: str = ""
     progress: int = 0
+    process: int = 0
 
 
 class Admitted(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -35,11 +35,21 @@ class Outlet:
         self._leader = leader
         self._process = process
         self._published = 0
+        self._announcing = asyncio.Lock()
+        self._since = 0
         self.messages = 0
 
     async def open(self, kind: str, *, rewound: bool) -> int:
         """Open a session; its number is the message's own sequence."""
-        return await self._publish(kind, self._process, SessionOpened(kind, rewound=rewound))
+        since = await self._announced()
+        return await self._publish(kind, self._process, SessionOpened(kind, rewound=rewound, process=since))
+
+    async def _announced(self) -> int:
+        """Announce this process, once, and return the sequence of that: of two processes the later one's is higher."""
+        async with self._announcing:
+            if not self._since:
+                self._since = await self._publish(PROGRESS, self._process, Progress(()))
+            return self._since
 
     async def changes(self, kind: str, session: int, changes: Sequence[AnyView | Gone]) -> None:
         """Publish changes in chunks, each as soon as there is credit for it."""

@@ -21,10 +21,13 @@ class SessionOpened(Event, frozen=True, tag="session.opened"):
     """Ingest starts to list a kind; the session's number is this message's own sequence (T11).
 
     `rewound`: the list was below the last known version, the API server came back from a backup (T12).
+    `process`: the sequence at which the process that opens it announced itself, so that a message of one
+    that is dead by now, landing late, opens nothing over its successor's session.
     """
 
     kind: str
     rewound: bool = False
+    process: int = 0
     version: int = MESSAGE_VERSION
 
 

@@ -32,7 +32,9 @@ async def test_t11_a_session_is_opened_listed_and_synced() -> None:
     async with following(server, kube=kube) as (ingest, leader):
         await settled(server, leader, ingest)
         (number, opened), *chunks, (_, synced) = of_kind(leader, "nodes")
-    assert opened == SessionOpened("nodes")
+        [announced] = [message.sequence for message, event in leader.events if event == Progress(())]
+    assert opened == SessionOpened("nodes", process=announced)
+    assert announced < number
     assert synced == SessionSynced("nodes", number, str(server.store.version))
     listed = [view.name for _, chunk in chunks if isinstance(chunk, Changes) for view in chunk.changes]
     assert listed == ["a", "b", "c", "d", "e"]
@@ -198,8 +200,8 @@ async def test_bookmarks_of_all_kinds_are_told_together() -> None:
         await settled(server, leader, ingest)
         put(server, kinds.PV, "pv", "a")
         server.store.bookmark()
-        await until(lambda: bool(leader.published(Progress)), "bookmarks")
-        first, *_ = leader.published(Progress)
+        await until(lambda: any(event.marks for event in leader.published(Progress)), "bookmarks")
+        first, *_ = [event for event in leader.published(Progress) if event.marks]
         sessions = leader.book.state.sessions
     assert {kind for kind, _, _ in first.marks} == set(ingest.watching)
     assert all(sessions[kind].number == session for kind, session, _ in first.marks)

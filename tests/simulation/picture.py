@@ -35,6 +35,7 @@ class Session(msgspec.Struct):
     number: int
     rewound: bool
     listing: set[str] | None
+    process: int = 0
 
 
 Listener = Callable[[Stamp, d.Decision], None]
@@ -89,7 +90,9 @@ class Picture:
         event = e.decode_event(body)
         match event:
             case e.SessionOpened():
-                self.sessions[event.kind] = Session(sequence, event.rewound, set())
+                known = self.sessions.get(event.kind)
+                if known is None or event.process >= known.process:
+                    self.sessions[event.kind] = Session(sequence, event.rewound, set(), event.process)
             case e.Changes():
                 session = self.sessions.get(event.kind)
                 if session is not None and session.number == event.session:
