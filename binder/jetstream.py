@@ -54,13 +54,23 @@ class Connection:
         Raises `Unavailable`, `Unusable`.
         """
         try:
-            async with asyncio.timeout(seconds):
-                await self._connect()
+            await self._within(seconds)
             await self._client.subscribe(f"{self._prefix}.*", cb=self._on_answer)
         except (NatsError, OSError, TimeoutError) as error:
             await self.close()
             why = self._trouble or _kind(error)
             raise Unavailable(f"NATS at {self._access.servers()}: no connection within {seconds:g} s ({why})") from None
+
+    async def _within(self, seconds: float) -> None:
+        """Connect in time, or raise `TimeoutError`: the library now and then swallows its cancellation and goes on."""
+        connecting = asyncio.ensure_future(self._connect())
+        try:
+            done, _ = await asyncio.wait({connecting}, timeout=seconds)
+        finally:
+            connecting.cancel()
+        if not done:
+            raise TimeoutError
+        connecting.result()
 
     async def _connect(self) -> None:
         await self._client.connect(

@@ -9,8 +9,6 @@ from msgspec.structs import replace
 
 from binder import evolve_objects
 from binder.book import Book
-from binder.follower import Follower
-from binder.journal import Message
 from binder.memory_journal import MemoryJournal
 from binder.snapshots import StateSnapshots
 from binder.state import State
@@ -35,25 +33,6 @@ def no_fence(patch: pytest.MonkeyPatch) -> None:
         )
 
     patch.setattr(MemoryJournal, "append", append)
-
-
-def decided_again(patch: pytest.MonkeyPatch) -> None:
-    """A new leader decides once more on the last input that the log covers."""
-    take, inputs = Follower._take, Follower.inputs
-    last: dict[int, Message] = {}
-
-    async def taken(self: Follower, count: int, due: int) -> list[Message]:
-        messages = await take(self, count, due)
-        last.update({id(self): message for message in messages[-1:]})
-        return messages
-
-    async def again(self: Follower, most: int) -> list[Message]:
-        if id(self) in last:
-            self.give_back([last.pop(id(self))])
-        return await inputs(self, most)
-
-    patch.setattr(Follower, "_take", taken)
-    patch.setattr(Follower, "inputs", again)
 
 
 def unit_freed_on_deletion(patch: pytest.MonkeyPatch) -> None:
