@@ -3,12 +3,15 @@
 import itertools
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from msgspec.structs import replace
 
 from binder import evolve_objects
 from binder.book import Book
+from binder.follower import Follower
+from binder.journal import Message
 from binder.memory_journal import MemoryJournal
 from binder.snapshots import StateSnapshots
 from binder.state import State
@@ -33,6 +36,26 @@ def no_fence(patch: pytest.MonkeyPatch) -> None:
         )
 
     patch.setattr(MemoryJournal, "append", append)
+
+
+def decided_again(patch: pytest.MonkeyPatch) -> None:
+    """A new leader decides once more on the last input that the log covers: while it should only replay."""
+    take, inputs = Follower._take, Follower.inputs
+    last: WeakKeyDictionary[Follower, Message] = WeakKeyDictionary()
+
+    async def taken(self: Follower, count: int, due: int) -> list[Message]:
+        messages = await take(self, count, due)
+        if messages:
+            last[self] = messages[-1]
+        return messages
+
+    async def again(self: Follower, most: int) -> list[Message]:
+        if self in last:
+            self.give_back([last.pop(self)])
+        return await inputs(self, most)
+
+    patch.setattr(Follower, "_take", taken)
+    patch.setattr(Follower, "inputs", again)
 
 
 def unit_freed_on_deletion(patch: pytest.MonkeyPatch) -> None:
@@ -83,11 +106,11 @@ def late_events_believed(patch: pytest.MonkeyPatch) -> None:
 def snapshot_of_another_place(patch: pytest.MonkeyPatch) -> None:
     """A snapshot is kept with the place before its own."""
     real = StateSnapshots.keep
-    before: dict[int, Tip] = {}
+    before: WeakKeyDictionary[StateSnapshots, Tip] = WeakKeyDictionary()
 
     async def keep(self: StateSnapshots, state: State, tip: Tip) -> None:
-        older = before.get(id(self), tip)
-        before[id(self)] = tip
+        older = before.get(self, tip)
+        before[self] = tip
         await real(self, state, older)
 
     patch.setattr(StateSnapshots, "keep", keep)

@@ -19,6 +19,7 @@ FAULTS: tuple[tuple[Plant, str, int], ...] = (
     (planted.observation_overrides, "tenants", 10),
     (planted.late_events_believed, "tenants crashes", 40),
     (planted.no_fence, "tenants crashes journal", 40),
+    (planted.decided_again, "tenants crashes", 20),
     (planted.snapshot_of_another_place, "tenants", 20),
     (planted.gone_is_lost, "tenants", 10),
     (planted.let_go_without_pin, "tenants", 5),
