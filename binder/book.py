@@ -12,8 +12,9 @@ from binder.launchers import gated_launchers, may_be_served, newest
 from binder.members import Members
 from binder.order import DIRTY, ENDS, Group, Line, Rank, rank_of, woken_by
 from binder.settings import settings_of
+from binder.skips import Skips, deadlines_of
 from binder.state import NEEDED_KINDS, Admitted, GpuSet, Session, State, Touch, is_current
-from binder.usage import Share, Usage
+from binder.usage import Share, Usage, booking_of
 from schemas.objects import AnyView, ClaimView, ClassView, NodeView, PodView, PvcView, VmiView
 
 ADMITTED_KEPT_NS = 600 * 1_000_000_000
@@ -43,6 +44,7 @@ class Book:
         self.claim_sets: dict[str, str] = {}
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []
+        self.skips = Skips(state)
         self.settings = settings_of(state)
         self.behind = {kind: True for kind in NEEDED_KINDS if not is_current(state, kind)}
         self._rebuild()
@@ -260,10 +262,12 @@ class Book:
     def _index_set(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
         if (before.claims if before else ()) != (after.claims if after else ()):
             self._index_claims(uid, before, after)
-        if after is not None and after.retry_ns and (before is None or before.retry_ns != after.retry_ns):
-            heapq.heappush(self.deadlines, (after.retry_ns, uid))
+        known = deadlines_of(before)
+        for at_ns in deadlines_of(after):
+            if at_ns not in known:
+                heapq.heappush(self.deadlines, (at_ns, uid))
         self._take("sets", uid, (after.node, after.requests) if after is not None and after.node else None)
-        if _booking(before) != _booking(after):
+        if booking_of(before) != booking_of(after):
             for key in self.pods_by_vmi.of(uid):
                 self._count_pod(key, self.state.pod(key))
 
@@ -284,10 +288,6 @@ class Book:
             self.touch(before[0], GROWN)
         if changed and share is not None:
             self.touch(share[0], SHRUNK)
-
-
-def _booking(gpu_set: GpuSet | None) -> tuple[str, str, str]:
-    return (gpu_set.node, gpu_set.pod_uid, gpu_set.former) if gpu_set is not None else ("", "", "")
 
 
 def _pod_keys(book: Book, pod: PodView | None) -> Iterator[tuple[Members, str]]:

@@ -7,6 +7,7 @@ from binder.book import Book
 from binder.launchers import class_entries, gated_launchers, volume_terms
 from binder.placement import Need, fit, nearest
 from binder.rules.serving import selector_accepts, terms_accept
+from binder.skips import giving_up
 from binder.state import GpuSet
 from binder.usage import units
 from schemas import decisions as d
@@ -30,12 +31,14 @@ MESSAGES = {
     Wait.NODE_AFFINITY: "the VM's node selector or affinity accepts no node that offers the units",
     Wait.VOLUME_ELSEWHERE: "the VM's volumes can't be reached from any node that offers the units",
     Wait.NO_ROOM: "no node has room for the whole set",
+    Wait.NODE_SKIPPED: "a node with room did not take this VM a short while ago; it is tried again after ten minutes, "
+    "or when its resources, taints or readiness change",
     Wait.NO_ROOM_OTHER: "the nodes with free units lack cpu, memory or another resource the launcher requests",
 }
 
 
 def ending(book: Book, uid: str) -> Iterator[d.Decision]:
-    """End a booking that no pod needs any more, or that can't be written; close a set whose VMI is gone.
+    """End a booking that no pod needs any more, or that can't be written or kept; close a set whose VMI is gone.
 
     Units are free when the launcher is gone or terminal, never on the VMI's phase alone.
     """
@@ -44,7 +47,10 @@ def ending(book: Book, uid: str) -> Iterator[d.Decision]:
         return
     vmi = book.vmi_of(uid)
     if gpu_set.node:
-        why = _ended(book, gpu_set, vmi)
+        skipped = giving_up(gpu_set, book.state.now_ns)
+        if skipped is not None:
+            yield skipped
+        why = Release.NODE_REFUSED if gpu_set.refusal else _ended(book, gpu_set, vmi)
         if why is None:
             return
         yield d.SetReleased(gpu_set.vmi, gpu_set.node, why)
@@ -186,7 +192,8 @@ def need_of(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | W
     if any(view is None for view in classes):
         return Wait.CLASS_NOT_FOUND
     tolerations = tuple(view.tolerations for view in classes if view is not None)
-    return Need(units(gpu_set), pod.requests, tolerations, pod.node_selector, pod.terms, volumes)
+    skipped = book.skips.of(vmi.key)
+    return Need(units(gpu_set), pod.requests, tolerations, pod.node_selector, pod.terms, volumes, skipped)
 
 
 def _requests_match(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:

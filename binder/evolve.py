@@ -7,7 +7,7 @@ a restart logged decisions are applied by the same functions, never decided agai
 import msgspec
 from msgspec.structs import replace
 
-from binder import evolve_objects, evolve_sets
+from binder import evolve_objects, evolve_sets, evolve_skips
 from binder.book import Book
 from binder.state import NEEDED_KINDS, State, is_current
 from schemas import decisions as d
@@ -24,7 +24,7 @@ SETS_PER_INPUT_MAX = 64
 BYTES_PER_INPUT_MAX = 512 * 1024
 """How many bytes of decisions one input may lead to before the rest waits likewise: affinities can be long (T5)."""
 
-SET_DECISIONS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.SetClosed)
+SET_DECISIONS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.NodeSkipped, d.SetClosed)
 LAST_WORDS = (d.SetPlaced, d.SetWaits, d.SetClosed)
 """Decisions after which a pass has nothing more to say of a set."""
 
@@ -97,6 +97,8 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
             evolve_sets.waits(book, stamp, decision)
         case d.SetReleased():
             evolve_sets.released(book, stamp, decision)
+        case d.NodeSkipped():
+            evolve_skips.skipped(book, stamp, decision)
         case d.SetClosed():
             evolve_sets.closed(book, decision)
         case d.PodAdmitted():

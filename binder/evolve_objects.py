@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from binder.book import Book
 from binder.evolve_sets import claims_went_back, confirm_pin, forget_wait, pods_went_back
+from binder.evolve_skips import node_changed, watch_launcher
 from binder.state import Session, Touch
 from schemas.events import Changes, SessionOpened, SessionSynced
 from schemas.objects import (
@@ -129,6 +130,7 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
     view = after if after is not None else before
     match view:
         case NodeView():
+            node_changed(book, before, after)
             _mark_node(book, before, after)
         case PodView():
             _mark_pod(book, before, after)
@@ -174,6 +176,7 @@ def _difference(book: Book, before: AnyView | None, after: AnyView | None) -> To
 def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None:
     if isinstance(after, PodView) and after.owner_uid:
         confirm_pin(book, after)
+        watch_launcher(book, after)
     if isinstance(before, PodView) and isinstance(after, PodView) and _runs_on(book, before, after):
         return
     for pod in (before, after):

@@ -5,6 +5,8 @@ import heapq
 from msgspec.structs import replace
 
 from binder.book import ADMITTED_KEPT_NS, Book
+from binder.evolve_skips import look_again
+from binder.skips import STUCK_NS
 from binder.state import Admitted, GpuSet
 from schemas import decisions as d
 from schemas.events import Outcome
@@ -53,6 +55,8 @@ def placed(book: Book, stamp: Stamp, decision: d.SetPlaced) -> None:
             message="",
             told=Stamp(),
             refused="",
+            refusal="",
+            stuck_ns=0,
             retry_ns=0,
         ),
     )
@@ -84,6 +88,7 @@ def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:
             gpu_set.confirmed,
             released=decision.reason,
             missing=gpu_set.missing,
+            given_up=gpu_set.given_up,
             refused=gpu_set.refused,
             fails=fails,
             retry_ns=retry_ns,
@@ -120,7 +125,7 @@ def admitted(book: Book, decision: d.PodAdmitted) -> None:
 
 
 def wake(book: Book) -> None:
-    """Let what has waited for its time go on: refused writes are tried again, admissions of nobody forgotten."""
+    """Let what has waited for its time go on: refused writes, stuck pods, skips. Admissions of nobody are forgotten."""
     now_ns = book.state.now_ns
     while book.deadlines and book.deadlines[0][0] <= now_ns:
         _, uid = heapq.heappop(book.deadlines)
@@ -128,9 +133,13 @@ def wake(book: Book) -> None:
         if gpu_set is not None and 0 < gpu_set.retry_ns <= now_ns:
             book.store_set(uid, replace(gpu_set, retry_ns=0))
             book.mark(uid)
+        if gpu_set is not None and 0 < gpu_set.stuck_ns <= now_ns - STUCK_NS:
+            book.mark(uid)
         known = book.state.admitted.get(uid)
         if known is not None and uid not in book.vmis and known.at_ns + ADMITTED_KEPT_NS <= now_ns:
             book.store_admitted(uid, None)
+    for key in book.skips.ended():
+        look_again(book, key)
 
 
 def confirm_pin(book: Book, pod: PodView) -> None:
@@ -167,7 +176,7 @@ def hear(book: Book, outcome: Outcome) -> None:
     if gpu_set is None or outcome.stamp != gpu_set.stamp:
         return
     if not outcome.code:
-        book.store_set(outcome.vmi_uid, replace(gpu_set, confirmed=outcome.stamp))
+        book.store_set(outcome.vmi_uid, replace(gpu_set, confirmed=outcome.stamp, given_up=None))
         return
     if gpu_set.node and not gpu_set.pinned:
         why = f"{outcome.action} {outcome.code} {outcome.reason}" + (f" at {outcome.field}" if outcome.field else "")

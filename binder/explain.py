@@ -6,6 +6,7 @@ from binder.book import Book
 from binder.decide_set import need_of
 from binder.placement import Need, obstacle
 from binder.rules.serving import HARD_EFFECTS, terms_accept, tolerates
+from binder.skips import SECOND, end_of
 from binder.state import GpuSet
 from binder.usage import units
 from schemas.decisions import TemplateClaim
@@ -74,7 +75,7 @@ def explain(book: Book, namespace: str, name: str) -> Explanation:
         )
     pod = book.launcher_of(vmi)
     need = need_of(book, vmi, gpu_set, pod) if pod is not None and gpu_set.claims else None
-    asked = _Asked(book, need, _volumes(book, vmi, pod)) if pod is not None and isinstance(need, Need) else None
+    asked = _Asked(book, key, need, _volumes(book, vmi, pod)) if pod is not None and isinstance(need, Need) else None
     verdicts = _verdicts(asked) if asked is not None else ()
     waiting = [uid for uid, other in state.sets.items() if other.reason is not None and not other.node]
     first = state.first_wait.get(key, gpu_set.opened_ns)
@@ -92,9 +93,10 @@ def explain(book: Book, namespace: str, name: str) -> Explanation:
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """What a waiting set asks of each node; `volumes`: its bound volumes by name with who reaches them."""
+    """What the waiting set of `vm` asks of each node; `volumes`: its bound ones by name, with who reaches them."""
 
     book: Book
+    vm: str
     need: Need
     volumes: dict[str, tuple[NodeSelectorTerm, ...]]
 
@@ -143,8 +145,20 @@ def _detail(asked: _Asked, node: NodeView, reason: Wait | None) -> str:
             return _short(asked.book, node, need.units)
         case Wait.NO_ROOM_OTHER:
             return _short(asked.book, node, need.requests)
+        case Wait.NODE_SKIPPED:
+            return _skipped(asked, node)
         case _:
             return str(reason)
+
+
+def _skipped(asked: _Asked, node: NodeView) -> str:
+    """Say what the node did, how often, and how long it is skipped for unless it changes first."""
+    skip = asked.book.skips.at(asked.vm, node.name)
+    if skip is None:
+        return str(Wait.NODE_SKIPPED)
+    left = (end_of(skip) - asked.book.state.now_ns + SECOND - 1) // SECOND
+    until = f"for {left} s more" if skip.changed else f"until it changes, for {left} s at most"
+    return f"did not take this VM ({skip.why}, {skip.fails} in a row): skipped {until}"
 
 
 def _short(book: Book, node: NodeView, wanted: dict[str, int]) -> str:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.evolve import is_dirty, may_place
 from binder.launchers import may_be_served
+from binder.skips import deadlines_of
 from binder.state import GpuSet, State
 from binder.usage import units
 
@@ -45,6 +46,7 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "class_resources", book.class_resources
     yield "settings", book.settings
     yield "behind", book.behind
+    yield "skips", (book.skips.vms.table(), book.skips.open_dues())
     yield "deadlines", sorted({due for due in book.deadlines if due[0] > state.now_ns and _is_set(state, due)})
 
 
@@ -52,9 +54,7 @@ def _is_set(state: State, due: tuple[int, str]) -> bool:
     """Say whether a deadline stands in the state: others are left over from what was overtaken."""
     at_ns, uid = due
     gpu_set, admitted = state.sets.get(uid), state.admitted.get(uid)
-    return (gpu_set is not None and gpu_set.retry_ns == at_ns) or (
-        admitted is not None and admitted.at_ns + ADMITTED_KEPT_NS == at_ns
-    )
+    return at_ns in deadlines_of(gpu_set) or (admitted is not None and admitted.at_ns + ADMITTED_KEPT_NS == at_ns)
 
 
 def _sets(state: State) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _sets(state: State) -> Iterator[str]:
             if gpu_set.pod_uid in pods:
                 yield f"{who} and that of {pods[gpu_set.pod_uid]} are booked for one pod"
             pods[gpu_set.pod_uid] = uid
-        elif gpu_set.pod or gpu_set.pod_uid or gpu_set.requests or gpu_set.pinned or gpu_set.former:
+        elif any((gpu_set.pod, gpu_set.pod_uid, gpu_set.requests, gpu_set.pinned, gpu_set.former, gpu_set.stuck_ns)):
             yield f"{who} has no node, and something of a booking"
         if max(gpu_set.confirmed, gpu_set.told) > gpu_set.stamp:
             yield f"{who} was confirmed or told by a decision newer than its newest"

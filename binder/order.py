@@ -30,10 +30,11 @@ ON_NODES_REASONS = (
     Wait.VOLUME_ELSEWHERE,
     Wait.NO_ROOM,
     Wait.NO_ROOM_OTHER,
+    Wait.NODE_SKIPPED,
 )
 """Reasons that a change of nodes alone can end."""
 
-ROOM_REASONS = (Wait.NO_ROOM, Wait.NO_ROOM_OTHER)
+ROOM_REASONS = (Wait.NO_ROOM, Wait.NO_ROOM_OTHER, Wait.NODE_SKIPPED)
 """Reasons that room on a node can end: a node serves the set, and is full."""
 
 
@@ -43,7 +44,7 @@ def room_group(resource: str, count: int) -> Group:
 
 
 def short_group(resource: str) -> Group:
-    """Name the sets that found units and lacked another resource beside them."""
+    """Name the sets that found units: a node that has less of something now may no more be the nearest."""
     return ("short", resource, 0)
 
 
@@ -62,7 +63,7 @@ def woken_by(gpu_set: GpuSet) -> tuple[Group, ...]:
     if gpu_set.reason not in ROOM_REASONS:
         return (ON_NODES,)
     room = room_group(resource, count)
-    return (ON_NODES, room, short_group(resource)) if gpu_set.reason is Wait.NO_ROOM_OTHER else (ON_NODES, room)
+    return (ON_NODES, room) if gpu_set.reason is Wait.NO_ROOM else (ON_NODES, room, short_group(resource))
 
 
 class Line:

@@ -16,11 +16,15 @@ from binder.usage import Amounts
 from schemas.objects import NodeSelectorTerm, NodeView, Toleration
 from schemas.reasons import Wait
 
+NEAREST = Wait.NODE_SKIPPED
 NEARNESS = {reason: place for place, reason in enumerate(Wait)}
 
 
 class Need(msgspec.Struct, frozen=True):
-    """What a set asks of its node: GPU units by resource, all the launcher requests, who must accept it."""
+    """What a set asks of its node: GPU units by resource, all the launcher requests, who must accept it.
+
+    `skipped`: nodes that did not take a launcher of this VM a short while ago (D7).
+    """
 
     units: Amounts
     requests: Amounts
@@ -28,6 +32,7 @@ class Need(msgspec.Struct, frozen=True):
     selector: dict[str, str]
     terms: tuple[NodeSelectorTerm, ...] | None
     volumes: tuple[tuple[NodeSelectorTerm, ...], ...]
+    skipped: tuple[str, ...] = ()
 
 
 def obstacle(book: Book, need: Need, node: NodeView) -> Wait | None:
@@ -52,7 +57,7 @@ def obstacle(book: Book, need: Need, node: NodeView) -> Wait | None:
         # A request of zero asks for nothing, also where a node is over-committed in that resource.
         if amount and book.free(node, resource) < amount:
             return Wait.NO_ROOM_OTHER
-    return None
+    return Wait.NODE_SKIPPED if node.name in need.skipped else None
 
 
 def fit(book: Book, need: Need, among: Iterable[str] | None = None) -> str:
@@ -73,14 +78,14 @@ def nearest(book: Book, need: Need, before: Wait | None = None, among: Iterable[
     """
     known, best = before, Wait.NO_SUCH_DEVICE
     if known is not None and among is not None:
-        best = _nearest_of(book, need, _nodes(book, among), Wait.NO_ROOM_OTHER)
+        best = _nearest_of(book, need, _nodes(book, among), NEAREST)
         if NEARNESS[best] >= NEARNESS[known]:
             return best
     else:
-        known = Wait.NO_ROOM_OTHER
-    if known is Wait.NO_ROOM_OTHER:
+        known = NEAREST
+    if NEARNESS[known] > NEARNESS[Wait.NO_ROOM]:
         best = _nearer(best, _nearest_of(book, need, _fullest_first(book, need), known))
-        if best is known:
+        if NEARNESS[best] >= NEARNESS[Wait.NO_ROOM]:
             return best
         # Whoever has room was asked: of the others none can come nearer than this.
         known = Wait.NO_ROOM

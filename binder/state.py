@@ -25,7 +25,7 @@ from schemas.objects import (
     VmiView,
     VmView,
 )
-from schemas.reasons import Release, Wait
+from schemas.reasons import GiveUp, Release, Wait
 
 STATE_SCHEMA = 1
 """Version of the state's tables: part of every state digest and snapshot (T7)."""
@@ -77,6 +77,28 @@ class Admitted(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     at_ns: int
 
 
+class Skip(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A node that did not take a VM's launcher (D7): since which logical time, the how-manieth time in a row, why.
+
+    `changed`: the node's allocatable, taints or readiness changed since.
+    """
+
+    at_ns: int
+    fails: int
+    why: str
+    changed: bool = False
+
+
+class GivenUp(msgspec.Struct, frozen=True, gc=False):
+    """A launcher that goes, as the VM's node did not take it; `told`: the decision that said so."""
+
+    pod: str
+    pod_uid: str
+    cause: GiveUp
+    message: str
+    told: Stamp
+
+
 class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """All claims one VMI names, and what was decided of them.
 
@@ -85,8 +107,9 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     temporary pod that shares it;
     `pinned`: the pod was seen without our gate. `reason`, `message`: what the tenant was last told, and
     `told` by which decision. `released`: why the last booking ended. `missing`: a claim was deleted under
-    the set. `refused`: why a write of the newest decision was refused; `fails`, `retry_ns`: how often, and
-    when to try again.
+    the set. `refusal`: why its node refused the pinned pod; `stuck_ns`: since when kube-scheduler finds no
+    place for it; `given_up`: what the world is still to be told of such a pod. `refused`: why a write of the
+    newest decision was refused; `fails`, `retry_ns`: how often, and when to try again.
     """
 
     vmi: VmiId
@@ -107,6 +130,9 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     message: str = ""
     told: Stamp = Stamp()
     missing: bool = False
+    refusal: str = ""
+    stuck_ns: int = 0
+    given_up: GivenUp | None = None
     refused: str = ""
     fails: int = 0
     retry_ns: int = 0
@@ -118,7 +144,8 @@ class State(msgspec.Struct, omit_defaults=True):
     `events_seq`: the last EVENTS message folded. `now_ns`: logical time, from 0 (T9); `stamp_ns`: the
     last server stamp. `epoch`: DECISIONS sequence of the newest epoch record, `epoch_events` the EVENTS
     tail it saw. `listing`: keys named so far by each kind's unfinished list.
-    `first_wait`: logical time since when a VM (namespace/name) waits. `dirty_*`: what the next pass must
+    `first_wait`: logical time since when a VM (namespace/name) waits. `skips`: nodes that did not take a VM's
+    launcher, by VM and node. `dirty_*`: what the next pass must
     look at: sets by VMI uid, claims by key, nodes by name with `Touch` bits. `voided`: inputs that no fold may
     read, by EVENTS sequence in digits, and who said so.
     """
@@ -137,6 +164,7 @@ class State(msgspec.Struct, omit_defaults=True):
     sets: dict[str, GpuSet] = {}
     admitted: dict[str, Admitted] = {}
     first_wait: dict[str, int] = {}
+    skips: dict[str, dict[str, Skip]] = {}
     dirty_sets: dict[str, bool] = {}
     dirty_claims: dict[str, bool] = {}
     dirty_nodes: dict[str, int] = {}

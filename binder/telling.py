@@ -95,6 +95,8 @@ def told_decision(decision: d.Decision) -> str:
             return f"{_vmi(decision.vmi)} waits, {decision.reason}: {decision.message}"
         case d.SetReleased():
             return f"{_vmi(decision.vmi)} gives up {decision.node}: {decision.reason}"
+        case d.NodeSkipped():
+            return f"{_vmi(decision.vmi)} skips {decision.node}, {decision.cause}: pod {decision.pod} is to go"
         case d.SetClosed():
             return f"{_vmi(decision.vmi)} is forgotten"
         case d.ClaimDropped():
@@ -153,7 +155,7 @@ def about_decision(decision: d.Decision) -> frozenset[str]:
             return frozenset()
         case d.VmiAdmitted() | d.Refused():
             return frozenset({f"vm {decision.namespace}/{decision.name}"})
-        case d.SetPlaced() | d.SetReleased():
+        case d.SetPlaced() | d.SetReleased() | d.NodeSkipped():
             return frozenset({f"vm {_vmi(decision.vmi)}", f"node {decision.node}"})
         case d.SetOpened():
             classes = {f"class {claim.class_name}" for claim in decision.claims}

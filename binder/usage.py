@@ -126,3 +126,8 @@ def units(gpu_set: GpuSet) -> Amounts:
     for claim in gpu_set.claims:
         total[claim.resource] = total.get(claim.resource, 0) + claim.count
     return total
+
+
+def booking_of(gpu_set: GpuSet | None) -> tuple[str, str, str]:
+    """Return node and pods of a set's booking, which is what its pods are counted by; empty where there is none."""
+    return (gpu_set.node, gpu_set.pod_uid, gpu_set.former) if gpu_set is not None else ("", "", "")

@@ -4,13 +4,15 @@ import msgspec
 
 from ingest.classes import TolerationBody
 from ingest.metadata import Metadata, NodeSelector, OwnerReference, gone, head
-from ingest.requests import Container, ContainerStatus, Resources, effective_requests
+from ingest.requests import Container, ContainerStatus, Present, Resources, effective_requests
 from schemas import kinds, names
 from schemas.objects import Gone, PodView
 
 TERMINAL = frozenset({"Succeeded", "Failed"})
 RESIZE_PENDING = "PodResizePending"
 INFEASIBLE = "Infeasible"
+POD_SCHEDULED = "PodScheduled"
+UNSCHEDULABLE = "Unschedulable"
 
 
 class _Gate(msgspec.Struct, frozen=True):
@@ -29,14 +31,10 @@ class _ClaimName(msgspec.Struct, frozen=True, rename="camel"):
     claim_name: str
 
 
-class _Present(msgspec.Struct, frozen=True):
-    """Something of which only its being there is read."""
-
-
 class _Volume(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     persistent_volume_claim: _ClaimName | None = None
-    ephemeral: _Present | None = None
+    ephemeral: Present | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,6 +53,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Condition(msgspec.Struct, frozen=True):
     type: str
+    status: str = ""
     reason: str = ""
 
 
@@ -107,9 +106,18 @@ def _room(pod: _Pod) -> dict[str, int]:
         spec.init_containers or (),
         spec.resources,
         spec.overhead,
-        [*(status.container_statuses or ()), *(status.init_container_statuses or ())],
+        _containers(status),
         infeasible=any(c.type == RESIZE_PENDING and c.reason == INFEASIBLE for c in status.conditions or ()),
     )
+
+
+def _containers(status: _Status) -> list[ContainerStatus]:
+    return [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
+
+
+def _is_unschedulable(condition: _Condition) -> bool:
+    """A gated pod is not scheduled either, for another reason."""
+    return (condition.type, condition.status, condition.reason) == (POD_SCHEDULED, "False", UNSCHEDULABLE)
 
 
 def _launcher(room: PodView, pod: _Pod) -> PodView:
@@ -130,6 +138,8 @@ def _launcher(room: PodView, pod: _Pod) -> PodView:
         priority=spec.priority or 0,
         pvcs=_claims(metadata.name, spec.volumes or ()),
         created=metadata.created,
+        ran=any(one.ran for one in _containers(pod.status)),
+        unschedulable=any(_is_unschedulable(condition) for condition in pod.status.conditions or ()),
     )
 
 

@@ -29,12 +29,36 @@ class Container(msgspec.Struct, frozen=True, rename="camel"):
     restart_policy: str = ""
 
 
+class Present(msgspec.Struct, frozen=True):
+    """Something of which only its being there is read."""
+
+
+class ContainerState(msgspec.Struct, frozen=True):
+    """What a container does: it waits, runs or has ended."""
+
+    running: Present | None = None
+    terminated: Present | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether it was started."""
+        return self.running is not None or self.terminated is not None
+
+
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What a kubelet says it gives a container: while one is resized that differs from what is asked."""
+    """What a kubelet says of a container; what it gives it differs, while one is resized, from what is asked."""
 
     name: str
     resources: Resources | None = None
     allocated_resources: dict[str, str] | None = None
+    ready: bool = False
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+    @property
+    def ran(self) -> bool:
+        """Whether the container was ever started."""
+        return self.ready or any(state is not None and state.started for state in (self.state, self.last_state))
 
 
 def effective_requests(

@@ -8,8 +8,9 @@ from typing import assert_never
 from binder.kube import ApiError, Kube
 from projector import render
 from projector.claims import ClaimWriter
-from projector.effects import AnyEffect, CreateClaim, DropClaim, Pin, Stage, Warn, WriteStatus
+from projector.effects import AnyEffect, CreateClaim, DropClaim, DropPod, Pin, Stage, Warn, WriteStatus
 from projector.pins import PinWriter
+from projector.pods import drop_pod
 from projector.reads import namespace_is_over
 from projector.verdicts import LANDED, SETTLED, Verdict, again, judged
 from schemas.kinds import EVENT
@@ -55,6 +56,8 @@ class Applier:
                 return await self._warn(effect)
             case DropClaim():
                 return await self._claims.drop(effect)
+            case DropPod():
+                return await drop_pod(self._kube, effect)
             case _:
                 assert_never(effect)
 

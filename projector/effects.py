@@ -63,6 +63,16 @@ class DropClaim(Effect, frozen=True, tag="drop"):
     uid: str
 
 
-AnyEffect = CreateClaim | WriteStatus | Pin | Warn | DropClaim
+class DropPod(Effect, frozen=True, tag="drop-pod"):
+    """A pinned launcher that its node did not take is deleted, if it still stands as it was given up (D7, C17).
+
+    `refused`: it had failed on its node; else it was on none.
+    """
+
+    uid: str
+    refused: bool
+
+
+AnyEffect = CreateClaim | WriteStatus | Pin | Warn | DropClaim | DropPod
 Stage = tuple[AnyEffect, ...]
 """Effects that may go side by side; stages follow one another."""

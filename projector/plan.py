@@ -7,21 +7,22 @@ at any point ends in the same world.
 import hashlib
 
 from binder.state import GpuSet, State
-from projector.effects import CreateClaim, DropClaim, Pin, Stage, Warn, WriteStatus
+from projector.effects import CreateClaim, DropClaim, DropPod, Pin, Stage, Warn, WriteStatus
 from schemas.claims import PLACED_REASON, Phase
 from schemas.decisions import ClaimDropped, VmiId
-from schemas.objects import ClaimView
+from schemas.objects import ClaimView, Stamp
+from schemas.reasons import GiveUp
 
 EVENT_NAME_MAX = 253
 _RELEASED = "the booking on a node has ended"
 
 
 def plan(gpu_set: GpuSet) -> tuple[Stage, ...]:
-    """Return the stages for one set: claims, their status, then the pin, then the warning.
+    """Return the stages for one set: a pod that was given up, claims, their status, the pin, then the warning.
 
     The status comes before the pin: a stale writer, whose status is refused, pins nothing (T22, C20).
     """
-    stages = (_claims(gpu_set), _status(gpu_set), _pin(gpu_set), _warning(gpu_set))
+    stages = (_given_up(gpu_set), _claims(gpu_set), _status(gpu_set), _pin(gpu_set), _warning(gpu_set))
     return tuple(stage for stage in stages if stage)
 
 
@@ -46,6 +47,16 @@ def undecided(state: State) -> tuple[DropClaim, ...]:
         if stray and (not claim.owner_uid or claim.owner_uid in alive):
             found.append(DropClaim(VmiId(claim.namespace, "", ""), claim.name, claim.uid))
     return tuple(found)
+
+
+def _given_up(gpu_set: GpuSet) -> Stage:
+    """First of all, and whatever becomes of the claims: the pod goes, and its owner is told why."""
+    given_up, vmi = gpu_set.given_up, gpu_set.vmi
+    if given_up is None:
+        return ()
+    drop_pod = DropPod(vmi, given_up.pod, given_up.pod_uid, given_up.cause is GiveUp.REFUSED)
+    name = _event_name(vmi, given_up.told)
+    return (drop_pod, Warn(vmi, name, given_up.told, given_up.cause.value, given_up.message))
 
 
 def _claims(gpu_set: GpuSet) -> Stage:
@@ -94,13 +105,12 @@ def _warning(gpu_set: GpuSet) -> Stage:
     """Told once: a reason whose event has landed is not told again when something else is decided (C59)."""
     if gpu_set.node or gpu_set.reason is None or gpu_set.told <= gpu_set.confirmed:
         return ()
-    name = _event_name(gpu_set)
+    name = _event_name(gpu_set.vmi, gpu_set.told)
     return (Warn(gpu_set.vmi, name, gpu_set.told, gpu_set.reason.value, gpu_set.message),)
 
 
-def _event_name(gpu_set: GpuSet) -> str:
+def _event_name(vmi: VmiId, told: Stamp) -> str:
     """Name the event by VMI uid and decision: said again after a crash, it is the same event (T22)."""
-    told = gpu_set.told
-    text = f"{gpu_set.vmi.uid} {told.generation} {told.sequence} {told.entry}"
+    text = f"{vmi.uid} {told.generation} {told.sequence} {told.entry}"
     tail = f".{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    return gpu_set.vmi.name[: EVENT_NAME_MAX - len(tail)].rstrip("-.") + tail
+    return vmi.name[: EVENT_NAME_MAX - len(tail)].rstrip("-.") + tail

@@ -7,7 +7,7 @@ every reader (T6): a skipped decision would be another history.
 import msgspec
 
 from schemas.objects import NodeSelectorTerm, Toleration
-from schemas.reasons import Refusal, Release, Wait
+from schemas.reasons import GiveUp, Refusal, Release, Wait
 
 
 class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -113,6 +113,20 @@ class SetReleased(Decided, frozen=True, tag="set-released"):
     reason: Release
 
 
+class NodeSkipped(Decided, frozen=True, tag="node-skipped"):
+    """The node did not take the set's launcher: it is skipped for the VM, and the pod is deleted if it still stands so.
+
+    `message`: the sentence of the Warning event on the VMI (D7, C17).
+    """
+
+    vmi: VmiId
+    node: str
+    pod: str
+    pod_uid: str
+    cause: GiveUp
+    message: str
+
+
 class SetClosed(Decided, frozen=True, tag="set-closed"):
     """VMI and launcher are gone: the set is forgotten, the API server collects the claims by owner."""
 
@@ -136,6 +150,7 @@ Decision = (
     | SetPlaced
     | SetWaits
     | SetReleased
+    | NodeSkipped
     | SetClosed
     | ClaimDropped
 )

@@ -73,6 +73,7 @@ class PodView(View, frozen=True, tag="pod"):
     `owner_uid`: uid of the controlling VMI, '' where the controller is something else.
     `terms`: required node affinity as it stands; `has_affinity`: the pod carries required terms at all.
     `ended`: phase Succeeded or Failed. `admission`: the stamp our webhook put on it (T25).
+    `ran`: a container of it was started. `unschedulable`: kube-scheduler finds no node for it now.
     """
 
     node: str = ""
@@ -93,6 +94,8 @@ class PodView(View, frozen=True, tag="pod"):
     priority: int = 0
     pvcs: tuple[str, ...] = ()
     created: int = 0
+    ran: bool = False
+    unschedulable: bool = False
 
 
 class PvView(View, frozen=True, tag="pv"):

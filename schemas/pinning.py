@@ -50,6 +50,7 @@ class PodMetadata(msgspec.Struct, frozen=True, rename="camel"):
     """Which pod it is, and whether it is going."""
 
     uid: str
+    resource_version: str = ""
     deletion_timestamp: str | None = None
 
 

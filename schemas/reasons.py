@@ -19,6 +19,7 @@ class Wait(StrEnum):
     VOLUME_ELSEWHERE = "VolumeOnOtherNode"
     NO_ROOM = "NoRoom"
     NO_ROOM_OTHER = "NoRoomForOtherResources"
+    NODE_SKIPPED = "NodeSkipped"
     WRITE_REFUSED = "WriteRefused"
 
 
@@ -41,6 +42,13 @@ class Refusal(StrEnum):
     UNKNOWN_VMI = "UnknownVMI"
 
 
+class GiveUp(StrEnum):
+    """Why a launcher is given up, and its node skipped for the VM (D7)."""
+
+    REFUSED = "NodeRefused"
+    NOT_SCHEDULED = "NotScheduled"
+
+
 class Release(StrEnum):
     """Why a booking ended."""
 
@@ -49,3 +57,4 @@ class Release(StrEnum):
     LAUNCHER_CHANGED = "LauncherChanged"
     VMI_GONE = "VMIGone"
     PIN_REFUSED = "PinRefused"
+    NODE_REFUSED = "NodeRefused"

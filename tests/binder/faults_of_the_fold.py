@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from binder import book as books
-from binder import evolve, evolve_objects, evolve_sets, usage
+from binder import evolve, evolve_objects, evolve_sets, skips, usage
 from binder.book import Book
 from schemas import decisions as d
 from schemas.objects import ClaimView, Stamp
@@ -155,3 +155,23 @@ def volumes_of_the_pod_forgotten(patch: pytest.MonkeyPatch) -> None:
 def stale_evidence_believed(patch: pytest.MonkeyPatch) -> None:
     """A class read before it was deleted comes back."""
     patch.setattr(evolve_objects, "believe_evidence", evolve_objects.observe)
+
+
+def refusals_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """What a node refused is not kept."""
+    patch.setattr(skips.Skips, "put", answering(returned=None))
+
+
+def every_failure_is_a_refusal(patch: pytest.MonkeyPatch) -> None:
+    """The reason of a failed pod is not read."""
+    patch.setattr(skips, "is_refusal", answering(returned=True))
+
+
+def flaps_end_every_skip(patch: pytest.MonkeyPatch) -> None:
+    """A change never waits."""
+    patch.setattr(skips, "HOLD_NS_FIRST", 0)
+
+
+def stuck_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """kube-scheduler has all the time in the world."""
+    patch.setattr(skips, "STUCK_NS", 1 << 62)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from binder import book as books
-from binder import decide, decide_set, launchers, order, placement, touched, usage
+from binder import decide, decide_set, launchers, order, placement, skips, touched, usage
 from binder.book import Book
 from binder.rules.serving import every_class_tolerates
 from schemas import decisions as d
@@ -147,3 +147,8 @@ def set_in_parts(patch: pytest.MonkeyPatch) -> None:
         return replace(need, units=first, requests={})
 
     patch.setattr(decide_set, "need_of", need_of)
+
+
+def skips_ignored(patch: pytest.MonkeyPatch) -> None:
+    """A node that refused the VM is as good as any other."""
+    patch.setattr(skips.Skips, "of", answering(returned=()))

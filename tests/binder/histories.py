@@ -28,7 +28,7 @@ class History(MachineActs):
             self._node, self._node, self._node_gone, self._gpu_class, self._gpu_class, self._class_gone,
             self._start, self._start, self._start, self._start, self._start, self._vmi, self._vmi_phase,
             self._vmi_gone, self._vm, self._admit, self._stranger, self._listed, self._listed, self._bind,
-            self._bind, self._bind, self._end, self._end, self._pod_gone, self._pod_gone, self._repin,
+            self._bind, self._stuck, self._end, self._refused, self._pod_gone, self._pod_gone, self._repin,
             self._raw_pod, self._volume, self._bound_volume, self._settings, self._tick, self._tick,
             self._progress,
             self._progress, self._epoch, self._session, self._relist, self._stale, self._outcome, self._outcome,

@@ -16,8 +16,10 @@ from schemas import decisions as d
 from schemas.events import AnyEvent
 from schemas.names import GATE
 from schemas.objects import PodView, Stamp, VmiView
-from tests.binder.oracle import place, used_on, verdict
+from schemas.reasons import GiveUp
+from tests.binder.oracle import place, skipped_nodes, used_on, verdict
 
+PATIENCE_NS = 120_000_000_000
 CROWD = 40
 """With more VMIs than this the order of the queue is not counted anew: it takes the square of them."""
 
@@ -58,7 +60,7 @@ def _broken(
     settle(shadow, decided)
 
 
-_SETS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.SetClosed)
+_SETS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.NodeSkipped, d.SetClosed)
 
 
 def _law(state: State, decision: d.Decision) -> Iterator[str]:
@@ -73,6 +75,8 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
             holds = pod is not None and not pod.ended and GATE not in pod.gates and not gpu_set.temporary
             if holds:
                 yield f"{decision}: the launcher still runs"
+        case d.NodeSkipped():
+            yield from _skipping(state, decision)
         case d.SetWaits():
             gpu_set_or_none = state.sets.get(decision.vmi.uid)
             if gpu_set_or_none is not None and (gpu_set_or_none.reason is decision.reason or gpu_set_or_none.node):
@@ -82,6 +86,18 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
                 yield f"{decision}: its VMI is there"
         case _:
             pass
+
+
+def _skipping(state: State, decision: d.NodeSkipped) -> Iterator[str]:
+    """A node is skipped for a pod of ours that is not running there, and never twice for one refusal (C14, C15)."""
+    gpu_set = state.sets[decision.vmi.uid]
+    if not gpu_set.pinned or (gpu_set.node, gpu_set.pod_uid) != (decision.node, decision.pod_uid):
+        yield f"{decision}: no pod of ours was pinned there"
+    pod = _pod(state, gpu_set)
+    if pod is not None and not pod.ended and pod.node:
+        yield f"{decision}: the launcher has a node"
+    if decision.cause is GiveUp.NOT_SCHEDULED and state.now_ns - gpu_set.stuck_ns < PATIENCE_NS:
+        yield f"{decision}: kube-scheduler had less than two minutes"
 
 
 def _placing(state: State, decision: d.SetPlaced) -> Iterator[str]:
@@ -108,6 +124,8 @@ def _placing(state: State, decision: d.SetPlaced) -> Iterator[str]:
         if gpu_set.node != decision.node:
             yield f"{decision}: a booked set moves from {gpu_set.node}"
         return
+    if decision.node in skipped_nodes(state, f"{decision.vmi.namespace}/{decision.vmi.name}"):
+        yield f"{decision}: the node is skipped for the VM (D7)"
     yield from _jumped(state, decision)
     node = state.node(decision.node)
     if node is None or not node.ready or node.unschedulable:

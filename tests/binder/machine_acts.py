@@ -9,6 +9,8 @@ from schemas.objects import ClaimView, ClassView, PodView, Stamp, VmiView, VmVie
 from tests.binder.cluster_acts import ENTRIES, NAMESPACES, TERMS, ClusterActs
 from tests.binder.scene import launcher
 
+FAILURES = ("OutOfcpu", "UnexpectedAdmissionError", "OutOfnvidia.com/A", "Evicted", "", "TopologyAffinityError")
+
 
 class MachineActs(ClusterActs):
     """Acts on VMs, VMIs, launchers, claims and the writes of the projector."""
@@ -132,7 +134,9 @@ class MachineActs(ClusterActs):
             gpu_set = booked[a % len(booked)]
             view = self.scene.objects["pods"].get(f"{gpu_set.vmi.namespace}/{gpu_set.pod}")
             if isinstance(view, PodView) and view.uid == gpu_set.pod_uid:
-                self.scene.show(replace(view, gates=(), node=gpu_set.node if b % 5 else "", phase="Running"))
+                self.scene.show(
+                    replace(view, gates=(), node=gpu_set.node if b % 5 else "", phase="Running", ran=b % 3 == 0)
+                )
         elif b % 6 == 0:
             view = self._pick("pods", a)
             if isinstance(view, PodView):
@@ -143,6 +147,42 @@ class MachineActs(ClusterActs):
         view = self._pick("pods", a)
         if isinstance(view, PodView):
             self.scene.show(replace(view, ended=True, phase="Succeeded"))
+
+    def _pinned(self, a: int, *, node: bool) -> PodView | None:
+        """A booked launcher that is let go, on its node or on none yet."""
+        booked = [one for _, one in sorted(self.scene.book.state.sets.items()) if one.node]
+        gpu_set = booked[a % len(booked)] if booked else None
+        view = self.scene.objects["pods"].get(f"{gpu_set.vmi.namespace}/{gpu_set.pod}") if gpu_set else None
+        if gpu_set is None or not isinstance(view, PodView) or view.uid != gpu_set.pod_uid or view.ended:
+            return None
+        pod = replace(view, gates=(), node=gpu_set.node if node else view.node)
+        self.scene.show(pod)
+        return pod
+
+    def _refused(self, a: int, b: int, c: int, d: int) -> None:
+        """A launcher fails on its node, for a reason of the kubelet's or another; mostly its VM is started again."""
+        pod = self._pinned(a, node=b % 5 > 0)
+        if pod is None:
+            return
+        reason = FAILURES[b % len(FAILURES)]
+        self.scene.show(replace(pod, ended=True, phase="Failed", reason=reason, ran=pod.ran or b % 11 == 10))
+        vmi = self.scene.objects["virtualmachineinstances"].get(f"{pod.namespace}/{pod.owner_name}")
+        if c % 4 and isinstance(vmi, VmiView):
+            self.scene.remove("pods", pod.key)
+            self.scene.remove("virtualmachineinstances", vmi.key)
+            again = self.scene.newer(replace(vmi, uid=f"vmi{self.count}", phase="", deleting=False, active_pods={}))
+            self.scene.watch("virtualmachineinstances", [again])
+            self.scene.admit(again, f"r{self.count}")
+            self._pod(again, f"r{self.count}", 0, d)
+            self._listed_all(again)
+
+    def _stuck(self, a: int, b: int, *_: int) -> None:
+        """kube-scheduler says that it finds no node for a launcher, or takes it back; time may pass."""
+        pod = self._pinned(a, node=False) if b % 3 else self._pick("pods", a)
+        if isinstance(pod, PodView):
+            self.scene.show(replace(pod, unschedulable=b % 8 > 0))
+            for _halfminute in range(b % 8):
+                self.scene.tick(30)
 
     def _pod_gone(self, a: int, b: int, *_: int) -> None:
         view = self._pick("pods", a)

@@ -184,7 +184,19 @@ def obstacle(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView, node: No
     short = {name for name, amount in pod.requests.items() if amount and amount > free[name]}
     if short & set(asked):
         return Wait.NO_ROOM
-    return Wait.NO_ROOM_OTHER if short else None
+    if short:
+        return Wait.NO_ROOM_OTHER
+    return Wait.NODE_SKIPPED if node.name in skipped_nodes(state, vmi.key) else None
+
+
+def skipped_nodes(state: State, vm: str) -> list[str]:
+    """Return the nodes that a VM must not be placed on for now: ten minutes, or less where they changed (D7, C41)."""
+    found = []
+    for node, skip in state.skips.get(vm, {}).items():
+        hold_s = 600 if not skip.changed else 0 if skip.fails == 1 else min(600, 60 * 2 ** (skip.fails - 2))
+        if state.now_ns < skip.at_ns + hold_s * 1_000_000_000:
+            found.append(node)
+    return found
 
 
 def untold(state: State) -> list[str]:

@@ -71,6 +71,11 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (fold.stale_evidence_believed, "evidence", False),
     (serve.waiting_for_rooms_deaf, "waits-without-refusal", True),
     (serve.set_in_parts, "whole-set", True),
+    (serve.skips_ignored, "node-refuses-alone", True),
+    (fold.refusals_forgotten, "node-refuses", False),
+    (fold.every_failure_is_a_refusal, "refusal-reasons", False),
+    (fold.flaps_end_every_skip, "plugin-flaps", False),
+    (fold.stuck_for_ever, "unschedulable", False),
 )
 
 

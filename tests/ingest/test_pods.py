@@ -124,3 +124,35 @@ def test_an_owner_is_a_controlling_vmi_of_kubevirt(owner: dict[str, object]) -> 
 
     assert isinstance(pod, PodView)
     assert (pod.owner_uid, pod.owner_name) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "ran"),
+    [
+        ({}, False),
+        ({"containerStatuses": [{"name": "compute", "state": {"waiting": {"reason": "ContainerCreating"}}}]}, False),
+        ({"containerStatuses": [{"name": "compute", "ready": True, "state": {"running": {}}}]}, True),
+        ({"containerStatuses": [{"name": "compute", "state": {"terminated": {"exitCode": 1}}}]}, True),
+        ({"containerStatuses": [{"name": "compute", "state": {"waiting": {}}, "lastState": {"terminated": {}}}]}, True),
+        ({"initContainerStatuses": [{"name": "disk", "state": {"terminated": {"exitCode": 0}}}]}, True),
+    ],
+)
+def test_a_launcher_shows_whether_a_container_of_it_was_started(statuses: dict[str, object], *, ran: bool) -> None:
+    """C15: a kubelet that refuses a pod starts nothing of it; what was started was taken, whatever it died of."""
+    view = read_pod(seen("launcher", status={"phase": "Failed", "reason": "OutOfcpu"} | statuses))
+
+    assert isinstance(view, PodView)
+    assert (view.reason, view.ran) == ("OutOfcpu", ran)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "unschedulable"),
+    [("False", "Unschedulable", True), ("False", "SchedulingGated", False), ("True", "", False)],
+)
+def test_a_launcher_shows_that_no_node_is_found_for_it(status: str, reason: str, *, unschedulable: bool) -> None:
+    """C17: kube-scheduler's word; a gated pod is not scheduled for another reason."""
+    condition = {"type": "PodScheduled", "status": status, "reason": reason}
+    view = read_pod(seen("launcher", status={"phase": "Pending", "conditions": [condition]}))
+
+    assert isinstance(view, PodView)
+    assert view.unschedulable is unschedulable

@@ -128,6 +128,14 @@ class ClusterWords:
         """`tick SECONDS`: so much later by the server's stamps; below zero they jump back."""
         return self.scene.tick(float(words.names[0]))
 
+    def do_pass(self, words: Words) -> Iterable[d.Decision]:
+        """`pass SECONDS`: so much later, in steps that logical time takes whole."""
+        left, said = int(words.names[0]), list[d.Decision]()
+        while left > 0:
+            said += self.scene.tick(min(left, 20))
+            left -= 20
+        return said
+
     def do_continue(self, words: Words) -> Lines:
         """`continue`: the leader goes on; decisions are counted."""
         return counted(self.scene.send(e.Continue()))

@@ -127,6 +127,21 @@ class Story(ClusterWords):
         """`end POD`: its containers have ended."""
         return self.scene.show(replace(self._pod(words.names[0]), ended=True, phase="Succeeded"))
 
+    def do_fail(self, words: Words) -> Iterable[d.Decision]:
+        """`fail POD REASON [ran]`: it failed on its node; `ran`: a container of it was started before."""
+        ran = words.flag("ran")
+        name, reason = words.names
+        return self.scene.show(replace(self._pod(name), ended=True, phase="Failed", reason=reason, ran=ran))
+
+    def do_run(self, words: Words) -> Iterable[d.Decision]:
+        """`run POD`: its containers were started."""
+        return self.scene.show(replace(self._pod(words.names[0]), phase="Running", ran=True))
+
+    def do_unschedulable(self, words: Words) -> Iterable[d.Decision]:
+        """`unschedulable POD [no]`: kube-scheduler finds no node for it, or finds one again."""
+        no = words.flag("no")
+        return self.scene.show(replace(self._pod(words.names[0]), unschedulable=not no))
+
     # Claims and writes.
 
     def do_claims(self, words: Words) -> Iterable[d.Decision]:

@@ -116,6 +116,8 @@ def told(decision: d.Decision) -> str:
             return f"{_who(decision.vmi)} waits: {decision.reason}"
         case d.SetReleased():
             return f"releases {_who(decision.vmi)} from {decision.node}: {decision.reason}"
+        case d.NodeSkipped():
+            return f"skips {decision.node} for {_who(decision.vmi)}, {decision.cause}: {decision.pod} goes"
         case d.SetClosed():
             return f"closes {_who(decision.vmi)}"
         case d.ClaimDropped():

@@ -18,6 +18,7 @@ WRITES_PER_DECISION = 4
 REFUSED_PER_EPOCH = 2
 PAUSE_NS = 2 * 1_000_000_000
 KINDS = ("gpuclaims", "pods", "events")
+WRITTEN = (d.SetPlaced, d.SetWaits, d.SetOpened, d.SetReleased, d.NodeSkipped, d.ClaimDropped)
 
 
 class Measure(Law):
@@ -30,7 +31,7 @@ class Measure(Law):
 
     @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
-        if isinstance(decision, d.SetPlaced | d.SetWaits | d.SetOpened | d.SetReleased | d.ClaimDropped):
+        if isinstance(decision, WRITTEN):
             self._decided += 1
         if isinstance(decision, d.SetOpened):
             self._wide = max(self._wide, len(decision.claims))

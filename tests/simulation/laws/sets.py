@@ -68,6 +68,8 @@ class Told(Law):
 
     @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
+        if isinstance(decision, d.NodeSkipped):
+            self._told += 1
         if isinstance(decision, d.SetWaits):
             self._told += 1
             uid = decision.vmi.uid
