@@ -13,7 +13,7 @@ from binder.usage import units
 from schemas import decisions as d
 from schemas.names import GATE
 from schemas.objects import PodView, VmiView
-from schemas.reasons import Release, Wait
+from schemas.reasons import GiveUp, Release, Wait
 
 CLAIM_NAME_MAX = 253
 STARTING_PHASES = ("", "Pending", "Scheduling")
@@ -50,7 +50,8 @@ def ending(book: Book, uid: str) -> Iterator[d.Decision]:
         skipped = giving_up(gpu_set, book.state.now_ns)
         if skipped is not None:
             yield skipped
-        why = Release.NODE_REFUSED if gpu_set.refusal else _ended(book, gpu_set, vmi)
+        refused = skipped is not None and skipped.cause is GiveUp.REFUSED
+        why = Release.NODE_REFUSED if refused else _ended(book, gpu_set, vmi)
         if why is None:
             return
         yield d.SetReleased(gpu_set.vmi, gpu_set.node, why)

@@ -67,6 +67,9 @@ def end_of(skip: Skip) -> int:
 def giving_up(gpu_set: GpuSet, now_ns: int) -> d.NodeSkipped | None:
     """Give up a pinned launcher that its node refused, or that kube-scheduler can't place there for too long."""
     node = gpu_set.node
+    if not gpu_set.pinned:
+        # An API server back from a backup may show it behind our gate again.
+        return None
     if gpu_set.refusal:
         cause, why = GiveUp.REFUSED, f"node {node} refused the launcher ({gpu_set.refusal})"
     elif gpu_set.stuck_ns and gpu_set.stuck_ns + STUCK_NS <= now_ns:
