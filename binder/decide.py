@@ -7,6 +7,7 @@ the next, so that the next one sees it (D2). It reads the state and never change
 
 from collections.abc import Iterator
 
+from binder import commands
 from binder.book import Book
 from binder.decide_set import ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty
@@ -26,6 +27,8 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
         yield answer_vmi(event, book.settings.policy)
     elif isinstance(event, e.PodRequest):
         yield answer_pod(event)
+    elif isinstance(event, e.Command):
+        yield commands.answer(book, event)
     # 2. Nothing is placed or given up on a picture that may be old.
     if book.behind or not is_dirty(book.state):
         return

@@ -175,7 +175,7 @@ def _standing(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need |
     """Return what the set asks of a node, or the reason not even to ask."""
     if gpu_set.retry_ns > book.state.now_ns:
         return Wait.WRITE_REFUSED
-    if book.settings.paused or not book.settings.enabled:
+    if book.state.paused or book.settings.paused or not book.settings.enabled:
         return Wait.PAUSED
     if pod.gates != (GATE,):
         return Wait.FOREIGN_GATE

@@ -7,7 +7,7 @@ a restart logged decisions are applied by the same functions, never decided agai
 import msgspec
 from msgspec.structs import replace
 
-from binder import evolve_objects, evolve_sets, evolve_skips
+from binder import commands, evolve_objects, evolve_sets, evolve_skips
 from binder.book import Book
 from binder.state import NEEDED_KINDS, State, is_current
 from schemas import decisions as d
@@ -82,7 +82,7 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
         case e.Outcomes():
             for outcome in event.outcomes:
                 evolve_sets.hear(book, outcome)
-        case e.Tick() | e.Continue() | None:
+        case e.Command() | e.Tick() | e.Continue() | None:
             pass
 
 
@@ -103,6 +103,8 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
             evolve_sets.closed(book, decision)
         case d.PodAdmitted():
             evolve_sets.admitted(book, decision)
+        case d.Commanded():
+            commands.carry_out(book, decision)
         case d.ClaimDropped() | d.VmiAdmitted() | d.Refused() | d.Rejected():
             pass
 

@@ -145,7 +145,7 @@ class State(msgspec.Struct, omit_defaults=True):
     last server stamp. `epoch`: DECISIONS sequence of the newest epoch record, `epoch_events` the EVENTS
     tail it saw. `listing`: keys named so far by each kind's unfinished list.
     `first_wait`: logical time since when a VM (namespace/name) waits. `skips`: nodes that did not take a VM's
-    launcher, by VM and node. `dirty_*`: what the next pass must
+    launcher, by VM and node. `paused`: who paused placing by a command. `dirty_*`: what the next pass must
     look at: sets by VMI uid, claims by key, nodes by name with `Touch` bits. `voided`: inputs that no fold may
     read, by EVENTS sequence in digits, and who said so.
     """
@@ -165,6 +165,7 @@ class State(msgspec.Struct, omit_defaults=True):
     admitted: dict[str, Admitted] = {}
     first_wait: dict[str, int] = {}
     skips: dict[str, dict[str, Skip]] = {}
+    paused: str = ""
     dirty_sets: dict[str, bool] = {}
     dirty_claims: dict[str, bool] = {}
     dirty_nodes: dict[str, int] = {}

@@ -37,6 +37,8 @@ def told_event(body: bytes) -> str:
             return f"may a launcher of {event.vmi.namespace}/{event.vmi.name} pass?"
         case e.Outcomes():
             return "written: " + _some(_outcome(outcome) for outcome in event.outcomes)
+        case e.Command():
+            return f"{event.who} says {event.order}" + (f" {event.namespace}/{event.name}" if event.name else "")
         case e.Tick():
             return "time passes"
         case e.Continue():
@@ -97,6 +99,8 @@ def told_decision(decision: d.Decision) -> str:
             return f"{_vmi(decision.vmi)} gives up {decision.node}: {decision.reason}"
         case d.NodeSkipped():
             return f"{_vmi(decision.vmi)} skips {decision.node}, {decision.cause}: pod {decision.pod} is to go"
+        case d.Commanded():
+            return f"{decision.who} said {decision.order}: {decision.answer}"
         case d.SetClosed():
             return f"{_vmi(decision.vmi)} is forgotten"
         case d.ClaimDropped():
@@ -118,6 +122,8 @@ def about_event(body: bytes) -> frozenset[str]:
             return frozenset(subject for change in event.changes for subject in _about_view(event.kind, change))
         case e.VmiRequest():
             return frozenset({f"vm {event.namespace}/{event.name}"})
+        case e.Command():
+            return frozenset({f"vm {event.namespace}/{event.name}"} if event.name else ())
         case e.PodRequest():
             return frozenset({f"vm {event.vmi.namespace}/{event.vmi.name}"})
         case e.Outcomes():
@@ -153,6 +159,8 @@ def about_decision(decision: d.Decision) -> frozenset[str]:
     match decision:
         case d.Rejected():
             return frozenset()
+        case d.Commanded():
+            return frozenset({f"vm {decision.namespace}/{decision.name}"} if decision.name else ())
         case d.VmiAdmitted() | d.Refused():
             return frozenset({f"vm {decision.namespace}/{decision.name}"})
         case d.SetPlaced() | d.SetReleased() | d.NodeSkipped():

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands import adopting, demo, proof, replay, run, slices
+from deploy.commands import adopting, commanding, demo, proof, replay, run, slices
 from deploy.commands.endings import CODES, LOG_CODES, PROOF_CODES
 
 app = typer.Typer(
@@ -51,6 +51,9 @@ _COMMANDS = (
     (run.run, "run", _WORK, LOG_CODES, "Watch a cluster, decide, write, answer admission."),
     (adopting.adopt, "adopt", _WORK, CODES, "Begin a log for a cluster, once."),
     (adopting.void, "void", _WORK, LOG_CODES, "Skip one input that nobody can read."),
+    (commanding.pause, "pause", _WORK, LOG_CODES, "Place nothing for now; what runs goes on."),
+    (commanding.resume, "resume", _WORK, LOG_CODES, "Place again."),
+    (commanding.unskip, "unskip", _WORK, LOG_CODES, "Try a VM again on nodes that did not take it."),
     (replay.explain, "explain", _ASK, LOG_CODES, "Why a VM runs where it runs, or why it waits."),
     (replay.replay, "replay", _ASK, LOG_CODES, "The state as it stood at any place of the log."),
     (proof.verify, "verify", _ASK, PROOF_CODES, "Prove the log and every decision in it."),

@@ -7,7 +7,7 @@ every reader (T6): a skipped decision would be another history.
 import msgspec
 
 from schemas.objects import NodeSelectorTerm, Toleration
-from schemas.reasons import GiveUp, Refusal, Release, Wait
+from schemas.reasons import GiveUp, Order, Refusal, Release, Wait
 
 
 class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -133,6 +133,18 @@ class SetClosed(Decided, frozen=True, tag="set-closed"):
     vmi: VmiId
 
 
+class Commanded(Decided, frozen=True, tag="commanded"):
+    """An operator's command was carried out, or not: then nothing changed. `answer`: the sentence that tells them."""
+
+    order: Order
+    who: str
+    done: bool
+    answer: str
+    namespace: str = ""
+    name: str = ""
+    node: str = ""
+
+
 class ClaimDropped(Decided, frozen=True, tag="claim-dropped"):
     """A template claim that nobody decided is deleted by uid (T14)."""
 
@@ -153,4 +165,5 @@ Decision = (
     | NodeSkipped
     | SetClosed
     | ClaimDropped
+    | Commanded
 )

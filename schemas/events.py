@@ -8,6 +8,7 @@ import msgspec
 
 from schemas.decisions import VmiId
 from schemas.objects import AnyView, ClassView, Gone, KubeVirtView, Stamp
+from schemas.reasons import Order
 
 MESSAGE_VERSION = 1
 CHANGES_PER_CHUNK_MAX = 200
@@ -137,6 +138,17 @@ class Outcomes(Event, frozen=True, tag="outcomes"):
     version: int = MESSAGE_VERSION
 
 
+class Command(Event, frozen=True, tag="command"):
+    """An operator's hand: what is to be done, who says so, and to which VM and node; an empty node means all."""
+
+    order: Order
+    who: str
+    namespace: str = ""
+    name: str = ""
+    node: str = ""
+    version: int = MESSAGE_VERSION
+
+
 class Tick(Event, frozen=True, tag="tick"):
     """Time passed: the server's stamp of this message says how much (T9)."""
 
@@ -158,6 +170,7 @@ AnyEvent = (
     | VmiRequest
     | PodRequest
     | Outcomes
+    | Command
     | Tick
     | Continue
 )
@@ -177,6 +190,7 @@ _tags = frozenset(
         VmiRequest,
         PodRequest,
         Outcomes,
+        Command,
         Tick,
         Continue,
     )

@@ -42,6 +42,14 @@ class Refusal(StrEnum):
     UNKNOWN_VMI = "UnknownVMI"
 
 
+class Order(StrEnum):
+    """What an operator can tell the binder to do."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    UNSKIP = "unskip"
+
+
 class GiveUp(StrEnum):
     """Why a launcher is given up, and its node skipped for the VM (D7)."""
 

@@ -63,6 +63,7 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
     # Imported where something went wrong, so that commands that need none of it start quickly.
     from binder.access import Unusable
     from binder.anchor import NotOurs
+    from binder.commanding import NotAnswered
     from binder.journal import Denied, Gap, Unavailable, Unclear
     from binder.kube import ApiError
     from binder.kube_login import LoginError
@@ -84,7 +85,10 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
         return str(error), BROKEN
     if isinstance(error, ApiError):
         return f"the API server said {error}", FAILED
-    known = (Unavailable, Unclear, Denied, Unusable, LoginError, StreamsDiffer, NotFresh, NotVoidable, BadManifest)
+    known = (
+        *(Unavailable, Unclear, Denied, Unusable, LoginError),
+        *(StreamsDiffer, NotFresh, NotVoidable, NotAnswered, BadManifest),
+    )
     machine = (PortTaken, UnusableCertificate, ChildFailed, NatsServerMissing, OSError, LookupError)
     if isinstance(error, (*known, *machine)) and not isinstance(error, KeyError | IndexError):
         return str(error), FAILED

@@ -19,6 +19,7 @@ from schemas.objects import (
     Toleration,
     VmiView,
 )
+from schemas.reasons import Order
 from tests.binder.scene import Scene
 
 RESOURCES = ("nvidia.com/A", "nvidia.com/B")
@@ -109,7 +110,12 @@ class ClusterActs:
             namespace, name = key.split("/")
             self.scene.show(PvcView(name, f"{key}-uid", "", namespace, volume=f"pv{c % 4}" if c % 4 < 3 else ""))
 
-    def _settings(self, a: int, *_: int) -> None:
+    def _settings(self, a: int, b: int, *_: int) -> None:
+        """The settings change, or an operator says something."""
+        if a % 9 == 8:
+            order = (Order.PAUSE, Order.RESUME, Order.RESUME, Order.UNSKIP)[b % 4]
+            self.scene.send(e.Command(order, "ops", NAMESPACES[b % 2], f"vm{b % 5}", f"n{b % 3}" if b % 7 else ""))
+            return
         data = {SETTING_PAUSED: "true"} if a % 5 == 0 else {}
         self.scene.show(SettingsView("settings", "", "", "gpubinder", data=data))
 

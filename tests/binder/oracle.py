@@ -128,7 +128,7 @@ def _standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait
     if gpu_set.retry_ns > state.now_ns:
         return Wait.WRITE_REFUSED
     settings = state.objects["configmaps"].values()
-    if any(getattr(view, "data", {}).get("paused") == "true" for view in settings):
+    if state.paused or any(getattr(view, "data", {}).get("paused") == "true" for view in settings):
         return Wait.PAUSED
     if pod.gates != (GATE,):
         return Wait.FOREIGN_GATE

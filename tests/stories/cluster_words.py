@@ -18,6 +18,7 @@ from schemas.objects import (
     SettingsView,
     VmiView,
 )
+from schemas.reasons import Order
 from tests.binder.scene import SECOND, Scene
 from tests.stories.words import NAMESPACE, Words, counted, resource, taint, told, toleration
 
@@ -199,6 +200,11 @@ class ClusterWords:
         view = ClassView(name, f"uid-{name}", rv, resource=resource(words.one("resource", name)))
         text = f'[{{"className":"{name}","count":1}}]'
         return self.scene.send(e.VmiRequest("q", NAMESPACE, "asked", "somebody", text, classes=(view,)))
+
+    def do_command(self, words: Words) -> Iterable[d.Decision]:
+        """`command ORDER [VM [NODE]]`: an operator says so."""
+        order, name, node = (*words.names, "", "")[:3]
+        return self.scene.send(e.Command(Order(order), "ops", NAMESPACE if name else "", name, node))
 
     def do_message(self, text: str) -> Iterable[d.Decision]:
         """`message TEXT`: a message as it stands."""

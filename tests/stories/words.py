@@ -132,6 +132,8 @@ def told(decision: d.Decision) -> str:
             return f"admits VMI {decision.name} under {decision.policy}"
         case d.Refused():
             return f"refuses {decision.name}: {decision.reason}"
+        case d.Commanded():
+            return f"{'does' if decision.done else 'refuses'} {decision.order}: {decision.answer}"
         case d.Rejected():
             return f"rejects: {decision.why}"
 
