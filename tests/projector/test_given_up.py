@@ -27,7 +27,7 @@ def given_up(scene: Scene, vmi: VmiId, pod: Obj, cause: GiveUp = GiveUp.REFUSED)
 
 async def a_pod(scene: Scene, node: str = "", phase: str = "", **metadata: object) -> Obj:
     """A launcher without gates: on a node or on none, in a phase."""
-    spec: Obj = {"containers": [{"name": "compute", "image": "none"}]}
+    spec: Obj = {"containers": [{"name": "compute", "image": "none"}], "schedulerName": "nobody"}
     if node:
         spec["nodeName"] = node
     pod = await scene.create(POD, {"metadata": {"name": NAME} | metadata, "spec": spec})
