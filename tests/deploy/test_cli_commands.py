@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from binder.access import Access
 from binder.commanding import NotAnswered, command
-from binder.jetstream import Access, connect
+from binder.jetstream import connect
 from binder.state import State
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams

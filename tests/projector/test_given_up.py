@@ -64,12 +64,14 @@ async def test_a_launcher_that_was_given_up_goes(scene: Scene, cause: GiveUp, no
     decided = given_up(scene, vmi, pod, cause)
 
     first = await scene.project(decided, kube=FaultyKube(scene.kube, door.plan))
+    tries = door.deleted
     again = await scene.project(decided, kube=FaultyKube(scene.kube, door.plan))
 
     assert success(first)
     assert success(again)
     assert await scene.find(POD, NAME) is None
-    assert door.deleted == 1
+    # A server that changes the pod meanwhile has it looked at again; what is gone is deleted no more.
+    assert door.deleted == tries
     (event,) = await scene.events()
     assert (event["reason"], event["note"], event["type"]) == (cause.value, MESSAGE, "Warning")
     assert event["regarding"]["uid"] == vmi.uid
