@@ -5,17 +5,17 @@ all of them anew, and `invariants.check` compares the two.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import cast
 
+from binder.indexes import Indexes
 from binder.launchers import gated_launchers, may_be_served, newest
-from binder.members import Members
 from binder.order import DIRTY, ENDS, Group, Line, Rank, rank_of, woken_by
 from binder.settings import settings_of
 from binder.skips import Skips, deadlines_of
 from binder.state import NEEDED_KINDS, Admitted, GpuSet, Session, State, Touch, is_current
 from binder.usage import Share, Usage, booking_of
-from schemas.objects import AnyView, ClaimView, ClassView, NodeView, PodView, PvcView, VmiView
+from schemas.objects import AnyView, ClassView, NodeView, PodView, VmiView
 
 ADMITTED_KEPT_NS = 600 * 1_000_000_000
 """Logical time for which an answered launcher create is remembered while its VMI was never seen."""
@@ -34,13 +34,7 @@ class Book:
         self.usage = Usage(state.objects["nodes"])
         self._line = Line()
         self._moved: dict[str, bool] = {}
-        self.pods_by_vmi = Members()
-        self.pods_by_stamp = Members()
-        self.vmis: dict[str, VmiView] = {}
-        self.volume_pvcs = Members()
-        self.pvc_vmis = Members()
-        self.pvc_pods = Members()
-        self.owner_claims = Members()
+        self.index = Indexes()
         self.claim_sets: dict[str, str] = {}
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []
@@ -71,20 +65,20 @@ class Book:
 
     def vmi_of(self, uid: str) -> VmiView | None:
         """Return the VMI with that uid, as long as it is seen."""
-        return self.vmis.get(uid)
+        return self.index.vmis.get(uid)
 
     def launcher_of(self, vmi: VmiView) -> PodView | None:
         """Return the VMI's admitted, listed, living launcher that still stands behind our gate."""
         known = self.state.admitted.get(vmi.uid)
         if known is None or not vmi.active_pods:
             return None
-        listed = gated_launchers(self.state, vmi, self.pods_by_vmi.of(vmi.uid))
+        listed = gated_launchers(self.state, vmi, self.index.pods_by_vmi.of(vmi.uid))
         honest = [pod for pod in listed if pod.admission in known.requests and not self.is_copied(pod)]
         return newest(honest) if len(honest) > 1 else honest[0] if honest else None
 
     def is_copied(self, pod: PodView) -> bool:
         """Say whether another pod of the namespace carries the pod's stamp: then neither is believed (T25)."""
-        return self.pods_by_stamp.count(f"{pod.namespace}/{pod.admission}") > 1
+        return self.index.pods_by_stamp.count(f"{pod.namespace}/{pod.admission}") > 1
 
     def in_line(self, uids: Iterable[str]) -> list[str]:
         """Return the sets in the order they are served."""
@@ -183,31 +177,24 @@ class Book:
         self._line.put(uid, rank_of(self.state, uid, key, pod), groups)
 
     def _index_object(self, kind: str, key: str, before: AnyView | None, view: AnyView | None) -> None:
+        self.index.move(key, before, view)
         match kind:
             case "nodes":
                 self.usage.rank(key)
             case "pods":
                 self._index_pod(key, cast("PodView | None", before), cast("PodView | None", view))
             case "virtualmachineinstances":
-                self._index_vmi(cast("VmiView | None", before), cast("VmiView | None", view))
-            case "persistentvolumeclaims":
-                self._index_pvc(key, cast("PvcView | None", before), cast("PvcView | None", view))
+                for vmi in (before, view):
+                    if vmi is not None:
+                        self.line_up(vmi.uid)
             case "gpuclasses":
                 self._index_class(before, view)
             case "configmaps":
                 self.settings = settings_of(self.state)
-            case "gpuclaims":
-                for claim, put in ((before, self.owner_claims.drop), (view, self.owner_claims.add)):
-                    if isinstance(claim, ClaimView) and claim.owner_uid:
-                        put(claim.owner_uid, key)
             case _:
                 pass
 
     def _index_pod(self, key: str, before: PodView | None, view: PodView | None) -> None:
-        for index, under in _pod_keys(self, before):
-            index.drop(under, key)
-        for index, under in _pod_keys(self, view):
-            index.add(under, key)
         self._count_pod(key, view)
         if before is not None and before.owner_uid and (view is None or before.owner_uid != view.owner_uid):
             self._line_up_owners(before)
@@ -216,7 +203,7 @@ class Book:
 
     def _line_up_owners(self, pod: PodView) -> None:
         self.line_up(pod.owner_uid)
-        for key in self.pods_by_stamp.of(f"{pod.namespace}/{pod.admission}"):
+        for key in self.index.pods_by_stamp.of(f"{pod.namespace}/{pod.admission}"):
             other = self.state.pod(key)
             if other is not None and other.owner_uid != pod.owner_uid:
                 self.line_up(other.owner_uid)
@@ -230,25 +217,6 @@ class Book:
         """Say whether a booking counts this pod: temporary pod and launcher share one (T25)."""
         gpu_set = self.state.sets.get(pod.owner_uid) if pod.owner_uid else None
         return gpu_set is not None and gpu_set.node == pod.node and pod.uid in {gpu_set.pod_uid, gpu_set.former}
-
-    def _index_vmi(self, before: VmiView | None, view: VmiView | None) -> None:
-        if before is not None:
-            self.vmis.pop(before.uid, None)
-            for name in before.volumes:
-                self.pvc_vmis.drop(f"{before.namespace}/{name}", before.uid)
-        if view is not None:
-            self.vmis[view.uid] = view
-            for name in view.volumes:
-                self.pvc_vmis.add(f"{view.namespace}/{name}", view.uid)
-        for vmi in (before, view):
-            if vmi is not None:
-                self.line_up(vmi.uid)
-
-    def _index_pvc(self, key: str, before: PvcView | None, view: PvcView | None) -> None:
-        if before is not None and before.volume:
-            self.volume_pvcs.drop(before.volume, key)
-        if view is not None and view.volume:
-            self.volume_pvcs.add(view.volume, key)
 
     def _index_class(self, before: AnyView | None, view: AnyView | None) -> None:
         for side, sign in ((view, 1), (before, -1)):
@@ -268,7 +236,7 @@ class Book:
                 heapq.heappush(self.deadlines, (at_ns, uid))
         self._take("sets", uid, (after.node, after.requests) if after is not None and after.node else None)
         if booking_of(before) != booking_of(after):
-            for key in self.pods_by_vmi.of(uid):
+            for key in self.index.pods_by_vmi.of(uid):
                 self._count_pod(key, self.state.pod(key))
 
     def _index_claims(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
@@ -288,13 +256,3 @@ class Book:
             self.touch(before[0], GROWN)
         if changed and share is not None:
             self.touch(share[0], SHRUNK)
-
-
-def _pod_keys(book: Book, pod: PodView | None) -> Iterator[tuple[Members, str]]:
-    """Name the indexes that hold a pod, each with the key it stands under."""
-    if pod is not None and pod.admission:
-        yield book.pods_by_stamp, f"{pod.namespace}/{pod.admission}"
-    if pod is not None and pod.owner_uid:
-        yield book.pods_by_vmi, pod.owner_uid
-        for name in pod.pvcs:
-            yield book.pvc_pods, f"{pod.namespace}/{name}"

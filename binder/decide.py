@@ -103,7 +103,7 @@ def _undecided_claims(book: Book) -> Iterator[ClaimView]:
         if claim is None or not claim.template or claim.deleting or _is_decided(book, claim):
             continue
         # A claim whose owner is gone is collected by the API server; only a living owner's needs a hand.
-        if not claim.owner_uid or claim.owner_uid in book.vmis:
+        if not claim.owner_uid or claim.owner_uid in book.index.vmis:
             yield claim
 
 

@@ -157,7 +157,7 @@ def telling(book: Book, vmi: VmiView, among: Iterable[str] | None) -> d.SetWaits
         return None
     pod = book.launcher_of(vmi)
     if pod is None:
-        stranger = gated_launchers(book.state, vmi, book.pods_by_vmi.of(vmi.uid)) and class_entries(vmi)
+        stranger = gated_launchers(book.state, vmi, book.index.pods_by_vmi.of(vmi.uid)) and class_entries(vmi)
         return _waits(vmi, gpu_set, Wait.NO_LAUNCHER, MESSAGES[Wait.NO_LAUNCHER]) if stranger else None
     if gpu_set is None or not gpu_set.claims:
         missing = bool(class_entries(vmi))

@@ -105,6 +105,12 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
             evolve_sets.admitted(book, decision)
         case d.Commanded():
             commands.carry_out(book, decision)
+        case d.VmiGivenUp() | d.NodeKept():
+            pass
+        case d.HeldPlaced() | d.HeldLost() | d.HeldWaits() | d.HeldFreed():
+            pass
+        case d.ClassGuarded() | d.ClassFreed():
+            pass
         case d.ClaimDropped() | d.VmiAdmitted() | d.Refused() | d.Rejected():
             pass
 

@@ -138,7 +138,7 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
             if after is None or not _is_settled(book, after.uid):
                 book.mark(view.uid)
             if after is not None and (before is None or before.uid != after.uid):
-                book.state.dirty_claims.update(dict.fromkeys(book.owner_claims.of(after.uid), True))
+                book.state.dirty_claims.update(dict.fromkeys(book.index.owner_claims.of(after.uid), True))
         case PvcView():
             _mark_volume(book, view.key)
         case ClaimView():
@@ -146,7 +146,7 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
         case ClassView():
             _mark_class_users(book, view.name)
         case PvView():
-            for key in book.volume_pvcs.of(view.key):
+            for key in book.index.volume_pvcs.of(view.key):
                 _mark_volume(book, key)
         case _ if kind == "configmaps":
             _mark_waiting(book)
@@ -184,7 +184,7 @@ def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None
             if pod.owner_uid:
                 book.mark(pod.owner_uid)
             # A stamp that came or went with this pod makes another pod honest or not (T25).
-            for key in book.pods_by_stamp.of(f"{pod.namespace}/{pod.admission}"):
+            for key in book.index.pods_by_stamp.of(f"{pod.namespace}/{pod.admission}"):
                 other = book.state.pod(key)
                 if other is not None and other.owner_uid and other.owner_uid != pod.owner_uid:
                     book.mark(other.owner_uid)
@@ -204,9 +204,9 @@ def _runs_on(book: Book, before: PodView, after: PodView) -> bool:
 
 
 def _mark_volume(book: Book, pvc_key: str) -> None:
-    for uid in book.pvc_vmis.of(pvc_key):
+    for uid in book.index.pvc_vmis.of(pvc_key):
         book.mark(uid)
-    for key in book.pvc_pods.of(pvc_key):
+    for key in book.index.pvc_pods.of(pvc_key):
         pod = book.state.pod(key)
         if pod is not None:
             book.mark(pod.owner_uid)

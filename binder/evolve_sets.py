@@ -26,7 +26,9 @@ BACK_FROM_BACKUP = "the API server came back from a backup and undid it"
 def opened(book: Book, stamp: Stamp, decision: d.SetOpened) -> None:
     """The set has its claims; said again for claims deleted under it, the booking stays."""
     known = _known(book, stamp, decision.vmi)
-    book.store_set(decision.vmi.uid, replace(known, stamp=stamp, claims=decision.claims, missing=False))
+    book.store_set(
+        decision.vmi.uid, replace(known, stamp=stamp, claims=decision.claims, held=decision.held, missing=False)
+    )
 
 
 def placed(book: Book, stamp: Stamp, decision: d.SetPlaced) -> None:
@@ -86,6 +88,7 @@ def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:
             gpu_set.opened_ns,
             gpu_set.claims,
             gpu_set.confirmed,
+            gpu_set.held,
             released=decision.reason,
             missing=gpu_set.missing,
             given_up=gpu_set.given_up,
@@ -136,7 +139,7 @@ def wake(book: Book) -> None:
         if gpu_set is not None and 0 < gpu_set.stuck_ns <= now_ns - STUCK_NS:
             book.mark(uid)
         known = book.state.admitted.get(uid)
-        if known is not None and uid not in book.vmis and known.at_ns + ADMITTED_KEPT_NS <= now_ns:
+        if known is not None and uid not in book.index.vmis and known.at_ns + ADMITTED_KEPT_NS <= now_ns:
             book.store_admitted(uid, None)
     for key in book.skips.ended():
         look_again(book, key)

@@ -40,8 +40,8 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "line groups", line.groups
     yield "line places", line.places
     for name in ("pods_by_vmi", "pods_by_stamp", "volume_pvcs", "pvc_vmis", "pvc_pods", "owner_claims"):
-        yield name, getattr(book, name).table()
-    yield "vmis", book.vmis
+        yield name, getattr(book.index, name).table()
+    yield "vmis", book.index.vmis
     yield "claim_sets", book.claim_sets
     yield "class_resources", book.class_resources
     yield "settings", book.settings

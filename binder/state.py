@@ -8,7 +8,7 @@ from enum import IntFlag
 
 import msgspec
 
-from schemas.decisions import TemplateClaim, VmiId
+from schemas.decisions import HeldClaim, TemplateClaim, VmiId
 from schemas.objects import (
     AnyView,
     ClaimView,
@@ -25,7 +25,7 @@ from schemas.objects import (
     VmiView,
     VmView,
 )
-from schemas.reasons import GiveUp, Release, Wait
+from schemas.reasons import GiveUp, Release, Unkept, Wait
 
 STATE_SCHEMA = 1
 """Version of the state's tables: part of every state digest and snapshot (T7)."""
@@ -99,8 +99,39 @@ class GivenUp(msgspec.Struct, frozen=True, gc=False):
     told: Stamp
 
 
+class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A claim that a tenant ordered, and what was decided of it: it keeps its units over the stops of VMs.
+
+    `claim`: its resource is the one it is counted by. `stamp`: the newest decision; `confirmed`: the newest
+    whose writes are known to have landed. `node`: where its units are, empty while it is Pending or Lost;
+    `lost`: its node could not keep it. `attached`: the VMI whose set it is in. `reason`, `message`, `told`:
+    what the tenant was last told, and by which decision. `refused`, `fails`, `retry_ns`: as of sets.
+    """
+
+    namespace: str
+    claim: HeldClaim
+    stamp: Stamp = Stamp()
+    confirmed: Stamp = Stamp()
+    node: str = ""
+    lost: Unkept | None = None
+    attached: VmiId | None = None
+    reason: Wait | None = None
+    message: str = ""
+    told: Stamp = Stamp()
+    refused: str = ""
+    fails: int = 0
+    retry_ns: int = 0
+
+
+class Kept(msgspec.Struct, frozen=True, gc=False):
+    """The node kept for the set that has waited longest."""
+
+    vmi: VmiId
+    node: str
+
+
 class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """All claims one VMI names, and what was decided of them.
+    """All claims one VMI names, and what was decided of them: `claims` live and die with it, `held` outlive it.
 
     `stamp`: the newest decision; `confirmed`: the newest one whose writes are known to have landed.
     `node`, `pod`, `pod_uid`, `terms`, `requests`: the booking, empty while there is none; `former`: the
@@ -117,6 +148,7 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     opened_ns: int
     claims: tuple[TemplateClaim, ...] = ()
     confirmed: Stamp = Stamp()
+    held: tuple[HeldClaim, ...] = ()
     node: str = ""
     pod: str = ""
     pod_uid: str = ""
@@ -145,7 +177,9 @@ class State(msgspec.Struct, omit_defaults=True):
     last server stamp. `epoch`: DECISIONS sequence of the newest epoch record, `epoch_events` the EVENTS
     tail it saw. `listing`: keys named so far by each kind's unfinished list.
     `first_wait`: logical time since when a VM (namespace/name) waits. `skips`: nodes that did not take a VM's
-    launcher, by VM and node. `paused`: who paused placing by a command. `dirty_*`: what the next pass must
+    launcher, by VM and node. `holdings`: held claims by key. `kept`: the node that is kept for the set which has
+    waited longest. `troubles`: since which logical time a node can't keep what is booked on it, by node and by what
+    is wrong. `paused`: who paused placing by a command. `dirty_*`: what the next pass must
     look at: sets by VMI uid, claims by key, nodes by name with `Touch` bits. `voided`: inputs that no fold may
     read, by EVENTS sequence in digits, and who said so.
     """
@@ -162,6 +196,9 @@ class State(msgspec.Struct, omit_defaults=True):
     objects: dict[str, dict[str, AnyView]] = {}
     listing: dict[str, dict[str, bool]] = {}
     sets: dict[str, GpuSet] = {}
+    holdings: dict[str, Holding] = {}
+    kept: Kept | None = None
+    troubles: dict[str, dict[str, int]] = {}
     admitted: dict[str, Admitted] = {}
     first_wait: dict[str, int] = {}
     skips: dict[str, dict[str, Skip]] = {}

@@ -8,6 +8,18 @@ from schemas import decisions as d
 from schemas import events as e
 from schemas.objects import AnyView, ClaimView, ClassView, Gone, NodeView, PodView, VmiView, VmView
 
+AboutClaims = (
+    d.VmiGivenUp
+    | d.NodeKept
+    | d.HeldPlaced
+    | d.HeldLost
+    | d.HeldWaits
+    | d.HeldFreed
+    | d.ClassGuarded
+    | d.ClassFreed
+    | d.ClaimDropped
+)
+
 NAMES_MAX = 3
 """So many objects of a chunk are named; the rest is counted."""
 
@@ -89,7 +101,7 @@ def told_decision(decision: d.Decision) -> str:
         case d.Refused():
             return f"{decision.namespace}/{decision.name} refused, {decision.reason}: {decision.message}"
         case d.SetOpened():
-            claims = ", ".join(f"{claim.count} x {claim.class_name}" for claim in decision.claims)
+            claims = ", ".join(f"{claim.count} x {claim.class_name}" for claim in every_claim(decision))
             return f"{_vmi(decision.vmi)} asks for {claims}"
         case d.SetPlaced():
             return f"{_vmi(decision.vmi)} is placed on {decision.node}, pod {decision.pod}"
@@ -103,8 +115,40 @@ def told_decision(decision: d.Decision) -> str:
             return f"{decision.who} said {decision.order}: {decision.answer}"
         case d.SetClosed():
             return f"{_vmi(decision.vmi)} is forgotten"
+        case _:
+            return _told_of_claims(decision)
+
+
+def _told_of_claims(decision: AboutClaims) -> str:
+    match decision:
+        case d.VmiGivenUp():
+            return f"{_vmi(decision.vmi)} is given up on {decision.node}, {decision.reason}: {decision.message}"
+        case d.NodeKept():
+            return f"{decision.node or 'no node'} is kept for {_vmi(decision.vmi)}"
+        case d.HeldPlaced():
+            return f"{_held(decision)} on {decision.node}: {decision.why}"
+        case d.HeldLost():
+            return f"{_held(decision)} lost {decision.node}, {decision.reason}: {decision.message}"
+        case d.HeldWaits():
+            return f"{_held(decision)} waits, {decision.reason}: {decision.message}"
         case d.ClaimDropped():
             return f"claim {decision.namespace}/{decision.name} is to go: nobody decided it"
+        case d.HeldFreed():
+            return f"claim {decision.namespace}/{decision.name} may go: nobody uses it"
+        case d.ClassGuarded():
+            return f"class {decision.name} waits, when it is deleted, for what uses it"
+        case d.ClassFreed():
+            return f"class {decision.name} may go: nothing uses it"
+
+
+def _held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> str:
+    return "claim " + ", ".join(f"{decision.namespace}/{claim.name}" for claim in decision.claims)
+
+
+def every_claim(opened: d.SetOpened) -> Iterator[d.TemplateClaim | d.HeldClaim]:
+    """Return the claims of a set that was opened, its own and the held ones."""
+    yield from opened.claims
+    yield from opened.held
 
 
 def _vmi(vmi: d.VmiId) -> str:
@@ -112,7 +156,7 @@ def _vmi(vmi: d.VmiId) -> str:
 
 
 def about_event(body: bytes) -> frozenset[str]:
-    """Return the subjects of an EVENTS body: `vm NAMESPACE/NAME`, `node NAME`, `class NAME`."""
+    """Return the subjects of an EVENTS body: `vm NAMESPACE/NAME`, `claim NAMESPACE/NAME`, `node NAME`, `class NAME`."""
     try:
         event = e.decode_event(body)
     except (e.UnknownMessage, msgspec.MsgspecError, UnicodeDecodeError):
@@ -163,12 +207,23 @@ def about_decision(decision: d.Decision) -> frozenset[str]:
             return frozenset({f"vm {decision.namespace}/{decision.name}"} if decision.name else ())
         case d.VmiAdmitted() | d.Refused():
             return frozenset({f"vm {decision.namespace}/{decision.name}"})
-        case d.SetPlaced() | d.SetReleased() | d.NodeSkipped():
+        case d.SetPlaced() | d.SetReleased() | d.NodeSkipped() | d.VmiGivenUp() | d.NodeKept():
             return frozenset({f"vm {_vmi(decision.vmi)}", f"node {decision.node}"})
         case d.SetOpened():
-            classes = {f"class {claim.class_name}" for claim in decision.claims}
+            classes = {f"class {claim.class_name}" for claim in every_claim(decision)}
             return frozenset({f"vm {_vmi(decision.vmi)}"} | classes)
         case d.PodAdmitted() | d.SetWaits() | d.SetClosed():
             return frozenset({f"vm {_vmi(decision.vmi)}"})
-        case d.ClaimDropped():
-            return frozenset()
+        case d.HeldPlaced() | d.HeldLost():
+            return _about_held(decision) | {f"node {decision.node}"}
+        case d.HeldWaits():
+            return _about_held(decision)
+        case d.ClassGuarded() | d.ClassFreed():
+            return frozenset({f"class {decision.name}"})
+        case d.ClaimDropped() | d.HeldFreed():
+            return frozenset({f"claim {decision.namespace}/{decision.name}"})
+
+
+def _about_held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> frozenset[str]:
+    claims = {f"claim {decision.namespace}/{claim.name}" for claim in decision.claims}
+    return frozenset(claims | {f"class {claim.class_name}" for claim in decision.claims})

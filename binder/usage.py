@@ -7,6 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
 from binder.state import GpuSet
+from schemas.decisions import HeldClaim, TemplateClaim
 from schemas.objects import AnyView, NodeView
 
 Amounts = dict[str, int]
@@ -25,7 +26,7 @@ class Usage:
         self.used: dict[str, Amounts] = {}
         self.ranked: dict[str, list[tuple[int, str]]] = {}
         self.references: dict[str, int] = {}
-        self.shares: dict[str, dict[str, Share]] = {"pods": {}, "sets": {}}
+        self.shares: dict[str, dict[str, Share]] = {"pods": {}, "sets": {}, "holdings": {}}
         self._free: dict[str, Amounts] = {}
 
     def node(self, name: str) -> NodeView | None:
@@ -123,7 +124,8 @@ def most_free(usage: Usage, nodes: Iterable[NodeView], resource: str) -> int:
 def units(gpu_set: GpuSet) -> Amounts:
     """Return the units a set asks of each resource: two classes may share one (C54)."""
     total: Amounts = {}
-    for claim in gpu_set.claims:
+    claims: tuple[TemplateClaim | HeldClaim, ...] = (*gpu_set.claims, *gpu_set.held)
+    for claim in claims:
         total[claim.resource] = total.get(claim.resource, 0) + claim.count
     return total
 

@@ -7,7 +7,7 @@ every reader (T6): a skipped decision would be another history.
 import msgspec
 
 from schemas.objects import NodeSelectorTerm, Toleration
-from schemas.reasons import GiveUp, Order, Refusal, Release, Wait
+from schemas.reasons import GiveUp, Order, Placing, Refusal, Release, Unkept, Wait
 
 
 class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -26,6 +26,19 @@ class TemplateClaim(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One class entry of a VMI as a claim: `count` units of `class_name`, counted by `resource` (T24)."""
 
     name: str
+    class_name: str
+    count: int
+    resource: str
+
+
+class HeldClaim(msgspec.Struct, frozen=True, order=True, omit_defaults=True, gc=False):
+    """A claim that a tenant ordered, by name and uid: `count` units of `class_name`, counted by `resource` (T24).
+
+    `resource` is the one it was first placed under, else the class's of now.
+    """
+
+    name: str
+    uid: str
     class_name: str
     count: int
     resource: str
@@ -78,10 +91,11 @@ class Refused(Decided, frozen=True, tag="refused"):
 
 
 class SetOpened(Decided, frozen=True, tag="set-opened"):
-    """A VMI's set exists: its template claims are created, owned by the VMI (D3, N3)."""
+    """A VMI's set exists: its template claims are created and owned by it, held ones are attached to it (D3, N3)."""
 
     vmi: VmiId
     claims: tuple[TemplateClaim, ...]
+    held: tuple[HeldClaim, ...] = ()
 
 
 class SetPlaced(Decided, frozen=True, tag="set-placed"):
@@ -133,6 +147,75 @@ class SetClosed(Decided, frozen=True, tag="set-closed"):
     vmi: VmiId
 
 
+class VmiGivenUp(Decided, frozen=True, tag="vmi-given-up"):
+    """A VMI that is pinned and doesn't run is deleted, so that its set can leave a node that can't keep it (D8)."""
+
+    vmi: VmiId
+    node: str
+    reason: Unkept
+    message: str
+
+
+class NodeKept(Decided, frozen=True, tag="node-kept"):
+    """The node is kept for the set that has waited longest: smaller ones don't take what becomes free there.
+
+    An empty `node` ends what was kept before.
+    """
+
+    vmi: VmiId
+    node: str
+
+
+class HeldPlaced(Decided, frozen=True, tag="held-placed"):
+    """Held claims that go together are on one node (D6, D9, D10)."""
+
+    namespace: str
+    claims: tuple[HeldClaim, ...]
+    node: str
+    why: Placing
+
+
+class HeldLost(Decided, frozen=True, tag="held-lost"):
+    """Held claims that go together have no node any more: theirs can't keep them, and no other has room (D9, D10)."""
+
+    namespace: str
+    claims: tuple[HeldClaim, ...]
+    node: str
+    reason: Unkept
+    message: str
+
+
+class HeldWaits(Decided, frozen=True, tag="held-waits"):
+    """Held claims that go together are not all on one node: why, said once per change of reason (D5, C59)."""
+
+    namespace: str
+    claims: tuple[HeldClaim, ...]
+    reason: Wait
+    message: str
+
+
+class HeldFreed(Decided, frozen=True, tag="held-freed"):
+    """A held claim that is being deleted is used by nobody any more: its units are free, our finalizer goes (F1)."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class ClassGuarded(Decided, frozen=True, tag="class-guarded"):
+    """A class carries our finalizer, so that its deletion waits for what uses it (K2)."""
+
+    name: str
+    uid: str
+
+
+class ClassFreed(Decided, frozen=True, tag="class-freed"):
+    """A class that is being deleted is used by nobody any more: our finalizer goes (K2)."""
+
+    name: str
+    uid: str
+
+
 class Commanded(Decided, frozen=True, tag="commanded"):
     """An operator's command was carried out, or not: then nothing changed. `answer`: the sentence that tells them."""
 
@@ -165,5 +248,13 @@ Decision = (
     | NodeSkipped
     | SetClosed
     | ClaimDropped
+    | VmiGivenUp
+    | NodeKept
+    | HeldPlaced
+    | HeldLost
+    | HeldWaits
+    | HeldFreed
+    | ClassGuarded
+    | ClassFreed
     | Commanded
 )

@@ -9,6 +9,8 @@ class Wait(StrEnum):
     PAUSED = "Paused"
     NO_LAUNCHER = "NoLauncher"
     CLASS_NOT_FOUND = "ClassNotFound"
+    CLAIM_NOT_FOUND = "ClaimNotFound"
+    CLAIM_IN_USE = "ClaimInUse"
     FOREIGN_GATE = "ForeignGate"
     REQUESTS_MISMATCH = "RequestsMismatch"
     VOLUME_NOT_FOUND = "VolumeNotFound"
@@ -18,6 +20,7 @@ class Wait(StrEnum):
     NODE_AFFINITY = "NodeAffinityMismatch"
     VOLUME_ELSEWHERE = "VolumeOnOtherNode"
     NO_ROOM = "NoRoom"
+    NODE_KEPT = "NodeKeptForAnother"
     NO_ROOM_OTHER = "NoRoomForOtherResources"
     NODE_SKIPPED = "NodeSkipped"
     WRITE_REFUSED = "WriteRefused"
@@ -55,6 +58,25 @@ class GiveUp(StrEnum):
 
     REFUSED = "NodeRefused"
     NOT_SCHEDULED = "NotScheduled"
+
+
+class Placing(StrEnum):
+    """Why held claims came onto a node."""
+
+    ORDERED = "Ordered"
+    MOVED = "Moved"
+    REBOUND = "Rebound"
+    GATHERED = "Gathered"
+
+
+class Unkept(StrEnum):
+    """Why a node can't keep what is booked on it."""
+
+    NODE_GONE = "NodeGone"
+    NODE_NOT_READY = "NodeNotReady"
+    NODE_TAINTED = "NodeTainted"
+    UNITS_GONE = "UnitsGone"
+    COMMANDED = "Commanded"
 
 
 class Release(StrEnum):

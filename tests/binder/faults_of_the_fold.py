@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from binder import book as books
 from binder import evolve, evolve_objects, evolve_sets, skips, usage
 from binder.book import Book
+from binder.indexes import Indexes
 from schemas import decisions as d
-from schemas.objects import ClaimView, Stamp
+from schemas.objects import AnyView, ClaimView, PodView, Stamp
 from tests.binder.answering import answering
 
 
@@ -148,8 +149,12 @@ def deadline_kept(patch: pytest.MonkeyPatch) -> None:
 
 def volumes_of_the_pod_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A change of a volume that the launcher alone names wakes nobody."""
-    real = books._pod_keys
-    patch.setattr(books, "_pod_keys", lambda book, pod: real(book, replace(pod, pvcs=()) if pod else None))
+    real = Indexes.move
+
+    def move(self: Indexes, key: str, before: AnyView | None, view: AnyView | None) -> None:
+        real(self, key, *(replace(pod, pvcs=()) if isinstance(pod, PodView) else pod for pod in (before, view)))
+
+    patch.setattr(Indexes, "move", move)
 
 
 def stale_evidence_believed(patch: pytest.MonkeyPatch) -> None:

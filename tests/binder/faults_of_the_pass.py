@@ -49,7 +49,7 @@ def any_stamp_is_admitted(patch: pytest.MonkeyPatch) -> None:
     """The owner reference is enough."""
 
     def launcher_of(self: Book, vmi: VmiView) -> PodView | None:
-        return launchers.newest(launchers.gated_launchers(self.state, vmi, self.pods_by_vmi.of(vmi.uid)))
+        return launchers.newest(launchers.gated_launchers(self.state, vmi, self.index.pods_by_vmi.of(vmi.uid)))
 
     patch.setattr(Book, "launcher_of", launcher_of)
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from binder.telling import AboutClaims, every_claim
 from schemas import decisions as d
 from schemas.objects import NodeSelectorTerm, Requirement, Taint, Toleration
 
@@ -105,7 +106,7 @@ def told(decision: d.Decision) -> str:
     """Tell a decision in a line."""
     match decision:
         case d.SetOpened():
-            claims = ", ".join(f"{one.class_name} x{one.count} by {one.resource}" for one in decision.claims)
+            claims = ", ".join(f"{one.class_name} x{one.count} by {one.resource}" for one in every_claim(decision))
             return f"opens {_who(decision.vmi)}: {claims}"
         case d.SetPlaced():
             terms = " or ".join(term_text(term) for term in decision.terms)
@@ -120,8 +121,6 @@ def told(decision: d.Decision) -> str:
             return f"skips {decision.node} for {_who(decision.vmi)}, {decision.cause}: {decision.pod} goes"
         case d.SetClosed():
             return f"closes {_who(decision.vmi)}"
-        case d.ClaimDropped():
-            return f"drops claim {decision.name} ({decision.uid})"
         case d.PodAdmitted():
             tolerations = ", ".join(_toleration(one) for one in decision.tolerations)
             gate = "gated" if decision.gate else "not gated"
@@ -136,12 +135,40 @@ def told(decision: d.Decision) -> str:
             return f"{'does' if decision.done else 'refuses'} {decision.order}: {decision.answer}"
         case d.Rejected():
             return f"rejects: {decision.why}"
+        case _:
+            return _told_of_claims(decision)
+
+
+def _told_of_claims(decision: AboutClaims) -> str:
+    match decision:
+        case d.VmiGivenUp():
+            return f"gives up {_who(decision.vmi)} on {decision.node}: {decision.reason}"
+        case d.NodeKept():
+            return f"keeps {decision.node or 'no node'} for {_who(decision.vmi)}"
+        case d.HeldPlaced():
+            return f"puts {_held(decision)} on {decision.node}: {decision.why}"
+        case d.HeldLost():
+            return f"loses {_held(decision)} on {decision.node}: {decision.reason}"
+        case d.HeldWaits():
+            return f"{_held(decision)} waits: {decision.reason}"
+        case d.ClaimDropped():
+            return f"drops claim {decision.name} ({decision.uid})"
+        case d.HeldFreed():
+            return f"frees claim {decision.name} ({decision.uid})"
+        case d.ClassGuarded():
+            return f"guards class {decision.name}"
+        case d.ClassFreed():
+            return f"frees class {decision.name}"
 
 
 def _toleration(one: Toleration) -> str:
     return (
         f"{one.key or '*'} {one.operator}{f' {one.value}' if one.value else ''}{f' {one.effect}' if one.effect else ''}"
     )
+
+
+def _held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> str:
+    return "claim " + ", ".join(claim.name for claim in decision.claims)
 
 
 def _who(vmi: d.VmiId) -> str:

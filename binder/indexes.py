@@ -1,0 +1,56 @@
+"""Where to find what belongs together: pods by their VMI, volumes by their claims, claims by their owner.
+
+Derived from the tables alone, and compared anew by `invariants.check`; members stand in the order they
+came, so whoever decides by them sorts (T10).
+"""
+
+from collections.abc import Iterator
+
+from binder.members import Members
+from schemas.objects import AnyView, ClaimView, PodView, PvcView, VmiView
+
+
+class Indexes:
+    """Members by key. `vmis`: VMIs by uid, as long as they are seen."""
+
+    def __init__(self) -> None:
+        self.pods_by_vmi = Members()
+        self.pods_by_stamp = Members()
+        self.vmis: dict[str, VmiView] = {}
+        self.volume_pvcs = Members()
+        self.pvc_vmis = Members()
+        self.pvc_pods = Members()
+        self.owner_claims = Members()
+
+    def move(self, key: str, before: AnyView | None, view: AnyView | None) -> None:
+        """Take an object from where it stood to where it belongs now; None stands for one that is not there."""
+        for members, under, member in self._places(key, before):
+            members.drop(under, member)
+        if isinstance(before, VmiView):
+            self.vmis.pop(before.uid, None)
+        if isinstance(view, VmiView):
+            self.vmis[view.uid] = view
+        for members, under, member in self._places(key, view):
+            members.add(under, member)
+
+    def _places(self, key: str, view: AnyView | None) -> Iterator[tuple[Members, str, str]]:
+        """Name the indexes that hold an object: each with the key it stands under, and as which member."""
+        match view:
+            case PodView():
+                if view.admission:
+                    yield self.pods_by_stamp, f"{view.namespace}/{view.admission}", key
+                if view.owner_uid:
+                    yield self.pods_by_vmi, view.owner_uid, key
+                    for name in view.pvcs:
+                        yield self.pvc_pods, f"{view.namespace}/{name}", key
+            case VmiView():
+                for name in view.volumes:
+                    yield self.pvc_vmis, f"{view.namespace}/{name}", view.uid
+            case PvcView():
+                if view.volume:
+                    yield self.volume_pvcs, view.volume, key
+            case ClaimView():
+                if view.owner_uid:
+                    yield self.owner_claims, view.owner_uid, key
+            case _:
+                pass
