@@ -99,6 +99,19 @@ class GivenUp(msgspec.Struct, frozen=True, gc=False):
     told: Stamp
 
 
+class Leaving(msgspec.Struct, frozen=True, gc=False):
+    """A VMI that goes, as its node can't keep what is booked for it; `told`: the decision that said so.
+
+    `at_ns`: when, in logical time: one that still stands so is told again only after a while.
+    """
+
+    node: str
+    reason: Unkept
+    message: str
+    told: Stamp
+    at_ns: int
+
+
 class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A claim that a tenant ordered, and what was decided of it: it keeps its units over the stops of VMs.
 
@@ -139,8 +152,9 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `pinned`: the pod was seen without our gate. `reason`, `message`: what the tenant was last told, and
     `told` by which decision. `released`: why the last booking ended. `missing`: a claim was deleted under
     the set. `refusal`: why its node refused the pinned pod; `stuck_ns`: since when kube-scheduler finds no
-    place for it; `given_up`: what the world is still to be told of such a pod. `refused`: why a write of the
-    newest decision was refused; `fails`, `retry_ns`: how often, and when to try again.
+    place for it; `given_up`: what the world is still to be told of such a pod. `leaving`: its VMI was given up,
+    and goes. `refused`: why a write of the newest decision was refused; `fails`, `retry_ns`: how often, and when
+    to try again.
     """
 
     vmi: VmiId
@@ -165,6 +179,7 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     refusal: str = ""
     stuck_ns: int = 0
     given_up: GivenUp | None = None
+    leaving: Leaving | None = None
     refused: str = ""
     fails: int = 0
     retry_ns: int = 0

@@ -37,7 +37,10 @@ class Refusal(StrEnum):
     RESOURCE_KEY = "ResourceKey"
     NOT_KUBEVIRT = "NotCreatedByKubeVirt"
     RESERVED_MARK = "ReservedMark"
-    UNSUPPORTED = "Unsupported"
+    UNSUPPORTED = "Unsupported"  # of logs from before held claims could be named
+    CLAIM_NOT_FOUND = "ClaimNotFound"
+    CLAIM_DELETED = "ClaimBeingDeleted"
+    TEMPLATE_CLAIM = "TemplateClaim"
     OVER_MAXIMUM = "OverMaximumCount"
     VGPU_MIX = "VGPUClassesMixed"
     NO_ENTITLEMENT = "NoVGPUEntitlement"
@@ -51,6 +54,8 @@ class Order(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     UNSKIP = "unskip"
+    MOVE = "move"
+    RELEASE = "release"
 
 
 class GiveUp(StrEnum):
@@ -88,3 +93,5 @@ class Release(StrEnum):
     VMI_GONE = "VMIGone"
     PIN_REFUSED = "PinRefused"
     NODE_REFUSED = "NodeRefused"
+    NODE_UNKEPT = "NodeCannotKeep"
+    COMMANDED = "Commanded"
