@@ -79,6 +79,8 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
             # Evidence is ordinary observation; what is older than the fold's own changes nothing (T15).
             for view in event.classes:
                 evolve_objects.believe_evidence(book, "gpuclasses", view)
+            for claim in event.claims:
+                evolve_objects.believe_evidence(book, "gpuclaims", claim)
         case e.Outcomes():
             for outcome in event.outcomes:
                 evolve_sets.hear(book, outcome)
