@@ -47,11 +47,15 @@ NEEDED_KINDS = (
 
 
 class Touch(IntFlag):
-    """How a node changed since the last pass: more room, less room, or anything else that is tested."""
+    """How a node changed since the last pass: more room, less room, or anything else that is tested.
+
+    `OVERDUE`: it can't keep what is booked on it, for longer than that is borne.
+    """
 
     GROWN = 1
     SHRUNK = 2
     STATIC = 4
+    OVERDUE = 8
 
 
 class Session(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -118,7 +122,8 @@ class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `claim`: its resource is the one it is counted by. `stamp`: the newest decision; `confirmed`: the newest
     whose writes are known to have landed. `node`: where its units are, empty while it is Pending or Lost;
     `lost`: its node could not keep it. `attached`: the VMI whose set it is in. `reason`, `message`, `told`:
-    what the tenant was last told, and by which decision. `refused`, `fails`, `retry_ns`: as of sets.
+    what the tenant was last told, and by which decision. `freed`: it is being deleted and holds nothing any more.
+    `again`: a server back from a backup shows it as it was before. `refused`, `fails`, `retry_ns`: as of sets.
     """
 
     namespace: str
@@ -131,6 +136,8 @@ class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     reason: Wait | None = None
     message: str = ""
     told: Stamp = Stamp()
+    freed: bool = False
+    again: bool = False
     refused: str = ""
     fails: int = 0
     retry_ns: int = 0
@@ -194,9 +201,9 @@ class State(msgspec.Struct, omit_defaults=True):
     `first_wait`: logical time since when a VM (namespace/name) waits. `skips`: nodes that did not take a VM's
     launcher, by VM and node. `holdings`: held claims by key. `kept`: the node that is kept for the set which has
     waited longest. `troubles`: since which logical time a node can't keep what is booked on it, by node and by what
-    is wrong. `paused`: who paused placing by a command. `dirty_*`: what the next pass must
-    look at: sets by VMI uid, claims by key, nodes by name with `Touch` bits. `voided`: inputs that no fold may
-    read, by EVENTS sequence in digits, and who said so.
+    is wrong (`binder.troubles`). `paused`: who paused placing by a command. `dirty_*`: what the next pass must
+    look at: sets by VMI uid, claims and held claims by key, nodes by name with `Touch` bits. `voided`: inputs that
+    no fold may read, by EVENTS sequence in digits, and who said so.
     """
 
     schema: int = STATE_SCHEMA
@@ -220,6 +227,7 @@ class State(msgspec.Struct, omit_defaults=True):
     paused: str = ""
     dirty_sets: dict[str, bool] = {}
     dirty_claims: dict[str, bool] = {}
+    dirty_holdings: dict[str, bool] = {}
     dirty_nodes: dict[str, int] = {}
     voided: dict[str, str] = {}
 
@@ -246,6 +254,10 @@ class State(msgspec.Struct, omit_defaults=True):
     def claim(self, key: str) -> ClaimView | None:
         """Return the observed claim `namespace/name`."""
         return self.objects["gpuclaims"].get(key)  # type: ignore[return-value]  # its own kind
+
+    def holding(self, namespace: str, name: str) -> Holding | None:
+        """Return what is held of the claim of that name."""
+        return self.holdings.get(f"{namespace}/{name}")
 
     def vmi(self, key: str) -> VmiView | None:
         """Return the VMI `namespace/name`."""

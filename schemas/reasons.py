@@ -72,6 +72,7 @@ class Placing(StrEnum):
     MOVED = "Moved"
     REBOUND = "Rebound"
     GATHERED = "Gathered"
+    AGAIN = "SaidAgain"
 
 
 class Unkept(StrEnum):
@@ -81,6 +82,7 @@ class Unkept(StrEnum):
     NODE_NOT_READY = "NodeNotReady"
     NODE_TAINTED = "NodeTainted"
     UNITS_GONE = "UnitsGone"
+    SPLIT = "NoNodeForAll"
     COMMANDED = "Commanded"
 
 
