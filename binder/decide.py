@@ -14,6 +14,7 @@ from binder.decide_set import ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty
 from binder.keeping import letting_go
 from binder.launchers import may_be_served
+from binder.moving import moving
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
 from binder.touched import Touched
@@ -73,7 +74,9 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         yield let_go
     # 6. Then the gated pods, in their order; who gets no place hears why when all are served.
     yield from _gated(book, spent)
-    # 7. Lost groups are rebound before new orders are bound.
+    # 7. Held claims leave nodes that can't keep them (D9).
+    yield from moving(book, spent)
+    # 8. Lost groups are rebound before new orders are bound.
     yield from serving(book, spent)
 
 

@@ -61,7 +61,7 @@ def _restored(book: Book, group: str) -> Iterator[d.Decision]:
         return
     reason = lost[0].lost if lost and lost[0].lost else Unkept.SPLIT
     message = "claims that go together have no node that takes them all"
-    yield d.HeldLost(held[0].namespace, _claims(book, held), nodes[0] if nodes else "", reason, message)
+    yield d.HeldLost(held[0].namespace, claims_of_group(book, held), nodes[0] if nodes else "", reason, message)
 
 
 def _said_again(book: Book, group: str) -> Iterator[d.Decision]:
@@ -69,7 +69,7 @@ def _said_again(book: Book, group: str) -> Iterator[d.Decision]:
     for one in book.held.of(group):
         if not one.again:
             continue
-        claims = _claims(book, [one])
+        claims = claims_of_group(book, [one])
         if one.node:
             yield d.HeldPlaced(one.namespace, claims, one.node, Placing.AGAIN)
         elif one.lost:
@@ -127,7 +127,7 @@ def _waits(book: Book, group: str, among: Collection[str] | None) -> d.HeldWaits
     reason = nearest(book, need, known, among) if isinstance(need, Need) else need
     if all(one.reason is reason for one in waiting):
         return None
-    return d.HeldWaits(waiting[0].namespace, _claims(book, waiting), reason, MESSAGES[reason])
+    return d.HeldWaits(waiting[0].namespace, claims_of_group(book, waiting), reason, MESSAGES[reason])
 
 
 def need_of(book: Book, held: list[Holding], skipped: tuple[str, ...] = ()) -> Need | Wait:
@@ -143,8 +143,9 @@ def need_of(book: Book, held: list[Holding], skipped: tuple[str, ...] = ()) -> N
 
 
 def _placed(book: Book, held: list[Holding], node: str, why: Placing) -> d.HeldPlaced:
-    return d.HeldPlaced(held[0].namespace, _claims(book, held), node, why)
+    return d.HeldPlaced(held[0].namespace, claims_of_group(book, held), node, why)
 
 
-def _claims(book: Book, held: list[Holding]) -> tuple[HeldClaim, ...]:
+def claims_of_group(book: Book, held: list[Holding]) -> tuple[HeldClaim, ...]:
+    """Return claims as a decision names them: with the resource that they are or would be counted by."""
     return tuple(counted(book.state, one) or one.claim for one in held)

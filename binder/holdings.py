@@ -124,6 +124,12 @@ class Holdings:
         oldest = min(((self._created(one), one.namespace, one.claim.name) for one in held), default=(0, "", ""))
         return (LOST if any(one.lost for one in held) else NEW, *oldest, group)
 
+    def age(self, group: str) -> tuple[int, str, str]:
+        """Return what orders groups from the youngest to the oldest: by their oldest claims, then by name."""
+        held = self.of(group)
+        first = min((one.namespace, one.claim.name) for one in held)
+        return (-min(self._created(one) for one in held), *first)
+
     def _created(self, holding: Holding) -> int:
         claim = self._state.claim(key_of(holding))
         return claim.created if claim is not None else 0
