@@ -7,9 +7,9 @@ the next, so that the next one sees it (D2). It reads the state and never change
 
 from collections.abc import Iterator
 
-from binder import commands
+from binder import by_hand
 from binder.book import Book
-from binder.decide_holdings import freeing, restoring, serving
+from binder.decide_holdings import freeing, restored, restoring, serving
 from binder.decide_set import ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty
 from binder.keeping import letting_go
@@ -31,7 +31,7 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
     elif isinstance(event, e.PodRequest):
         yield answer_pod(event)
     elif isinstance(event, e.Command):
-        yield commands.answer(book, event)
+        yield from by_hand.answer(book, event)
     spent = Spent()
     for decision in _steps(book, spent):
         spent.add(decision)
@@ -102,6 +102,9 @@ def _gated(book: Book, spent: Spent) -> Iterator[d.Decision]:
             touched.look_again()
         else:
             unplaced.append(vmi)
+            if opened is not None:
+                # Claims that were each alone go together now.
+                yield from restored(book, uid)
     yield from _reasons(book, touched, spent, unplaced)
 
 

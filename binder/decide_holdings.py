@@ -20,6 +20,7 @@ from schemas.reasons import Placing, Unkept, Wait
 
 MESSAGES = {
     Wait.PAUSED: "placing is paused by the operator",
+    Wait.RELEASED: "an operator released these units; they are bound anew after ten minutes",
     Wait.CLASS_NOT_FOUND: "the GPU class of this claim does not exist (any more); create it, or delete the claim",
     Wait.NO_SUCH_DEVICE: "no node offers as many units",
     Wait.NODE_NOT_READY: "every node that offers the units is not ready or is cordoned",
@@ -44,10 +45,11 @@ def restoring(book: Book, spent: Spent) -> Iterator[d.Decision]:
         gpu_set = book.state.sets.get(group)
         if gpu_set is None or not gpu_set.node:
             yield from _said_again(book, group)
-            yield from _restored(book, group)
+            yield from restored(book, group)
 
 
-def _restored(book: Book, group: str) -> Iterator[d.Decision]:
+def restored(book: Book, group: str) -> Iterator[d.Decision]:
+    """Bring one group together, if it is not: where a node that holds some of it takes all, there."""
     held = book.held.of(group)
     nodes = sorted({one.node: True for one in held if one.node})
     lost = [one for one in held if one.lost]
@@ -89,7 +91,7 @@ def serving(book: Book, spent: Spent) -> Iterator[d.Decision]:
             break
         if all(one.node for one in held) or book.goes_with_set(group):
             continue
-        need = need_of(book, held)
+        need = _standing(book, held)
         node = fit(book, need, touched.among(group)) if isinstance(need, Need) else ""
         if not node:
             unplaced.append(group)
@@ -122,12 +124,18 @@ def _waits(book: Book, group: str, among: Collection[str] | None) -> d.HeldWaits
     waiting = [one for one in book.held.of(group) if not one.node]
     if not waiting or book.goes_with_set(group):
         return None
-    need = need_of(book, book.held.of(group))
+    need = _standing(book, book.held.of(group))
     known = waiting[0].reason
     reason = nearest(book, need, known, among) if isinstance(need, Need) else need
     if all(one.reason is reason for one in waiting):
         return None
     return d.HeldWaits(waiting[0].namespace, claims_of_group(book, waiting), reason, MESSAGES[reason])
+
+
+def _standing(book: Book, held: list[Holding]) -> Need | Wait:
+    """Return what claims ask of a node, unless an operator released them not long ago."""
+    rests = any(one.retry_ns > book.state.now_ns for one in held)
+    return Wait.RELEASED if rests else need_of(book, held)
 
 
 def need_of(book: Book, held: list[Holding], skipped: tuple[str, ...] = ()) -> Need | Wait:

@@ -58,6 +58,7 @@ class Holdings:
             self.members.add(after, key)
             self.group_of[key] = after
             self.mark_group(after)
+            self.line_up(after)
         return True
 
     def _group_of(self, key: str) -> str:

@@ -32,6 +32,10 @@ ENTRIES = (
     '[{"className":"a2","count":1},{"className":"a","count":1}]',
     '[{"className":"b","count":2}]',
     "not JSON",
+    '[{"claimName":"mine0"}]',
+    '[{"claimName":"mine0"},{"claimName":"mine1"}]',
+    '[{"className":"a"},{"claimName":"mine1"}]',
+    '[{"claimName":"mine2"},{"claimName":"mine1"}]',
 )
 TAINTS = (
     (),

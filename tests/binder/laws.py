@@ -18,6 +18,7 @@ from schemas.events import AnyEvent
 from schemas.names import GATE
 from schemas.objects import PodView, Stamp, VmiView
 from schemas.reasons import GiveUp
+from tests.binder import laws_held
 from tests.binder.oracle import own_on, place, skipped_nodes, used_on, verdict
 
 PATIENCE_NS = 120_000_000_000
@@ -53,19 +54,27 @@ def _broken(
         if isinstance(decision, d.SetWaits):
             told[decision.vmi.uid] = told.get(decision.vmi.uid, 0) + 1
         evolve_decision(shadow, Stamp(state.generation, sequence, entry), decision)
+        if isinstance(decision, d.HeldWaits):
+            told |= {one.uid: told.get(one.uid, 0) + 1 for one in decision.claims}
     if max(told.values(), default=0) > 1:
         yield "a set was told two reasons at one input (C59)"
     sets = {decision.vmi.uid for decision in decided if isinstance(decision, _SETS)}
+    sets |= {decision.claims[0].uid for decision in decided if isinstance(decision, _HELD)}
     if len(sets) > SETS_PER_INPUT_MAX or sum(len(str(one)) for one in decided) > 4 * BYTES_PER_INPUT_MAX:
         yield "an input decided more than its bound (T5)"
     settle(shadow, decided)
 
 
+_HELD = (d.HeldPlaced, d.HeldLost, d.HeldWaits)
 _SETS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.NodeSkipped, d.SetClosed)
 
 
 def _law(state: State, decision: d.Decision) -> Iterator[str]:
-    if isinstance(decision, (*_SETS, d.ClaimDropped)) and not may_place(state):
+    if isinstance(decision, _HELD):
+        yield from laws_held.law(state, decision)
+    if isinstance(decision, d.HeldFreed):
+        yield from laws_held.freeing(state, decision)
+    if isinstance(decision, (*_SETS, *_HELD, d.ClaimDropped)) and not may_place(state):
         yield f"{decision} was decided on a picture that may be old (T11)"
     match decision:
         case d.SetPlaced():

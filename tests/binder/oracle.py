@@ -18,6 +18,7 @@ from schemas.objects import (
     VmiView,
 )
 from schemas.reasons import Wait
+from tests.binder import oracle_held
 
 ORDER = list(Wait)
 
@@ -124,8 +125,8 @@ def verdict(state: State, vmi: VmiView) -> Wait | str | None:
         return None
     if gpu_set is not None and gpu_set.node:
         return None
-    if gpu_set is None or not gpu_set.claims:
-        return Wait.CLASS_NOT_FOUND if _entries(vmi) else None
+    if gpu_set is None or not (gpu_set.claims or gpu_set.held):
+        return (_classless(state, vmi) or oracle_held.usable(state, vmi)) if _entries(vmi) else None
     return _standing(state, vmi, gpu_set, pod) or _over_nodes(state, vmi, gpu_set, pod)
 
 
@@ -136,11 +137,24 @@ def _entries(vmi: VmiView) -> bool:
         return False
 
 
+def _classless(state: State, vmi: VmiView) -> Wait | None:
+    entries = msgspec.json.decode(vmi.gpus, type=list[dict[str, str | int]])
+    there = {view.name for view in state.objects["gpuclasses"].values()}
+    return Wait.CLASS_NOT_FOUND if {one["className"] for one in entries if "className" in one} - there else None
+
+
 def _asked(gpu_set: GpuSet) -> dict[str, int]:
     asked: dict[str, int] = {}
-    for claim in gpu_set.claims:
-        asked[claim.resource] = asked.get(claim.resource, 0) + claim.count
+    for claims in (gpu_set.claims, gpu_set.held):
+        for claim in claims:
+            asked[claim.resource] = asked.get(claim.resource, 0) + claim.count
     return asked
+
+
+def paused(state: State) -> bool:
+    """Say whether an operator has placing paused."""
+    settings = state.objects["configmaps"].values()
+    return bool(state.paused) or any(getattr(view, "data", {}).get("paused") == "true" for view in settings)
 
 
 def _standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait | None:
@@ -149,9 +163,11 @@ def _standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait
     counted = {view.resource for view in classes.values()} | set(asked)
     if gpu_set.retry_ns > state.now_ns:
         return Wait.WRITE_REFUSED
-    settings = state.objects["configmaps"].values()
-    if state.paused or any(getattr(view, "data", {}).get("paused") == "true" for view in settings):
+    if paused(state):
         return Wait.PAUSED
+    usable = oracle_held.usable(state, vmi)
+    if usable is not None:
+        return usable
     if pod.gates != (GATE,):
         return Wait.FOREIGN_GATE
     if {name: amount for name, amount in pod.requests.items() if amount and name in counted} != asked:
@@ -160,7 +176,7 @@ def _standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait
         pvc = state.pvc(f"{vmi.namespace}/{name}")
         if pvc is None or (pvc.volume and state.pv(pvc.volume) is None):
             return Wait.VOLUME_NOT_FOUND
-    if any(claim.class_name not in classes for claim in gpu_set.claims):
+    if {claim.class_name for claims in (gpu_set.claims, gpu_set.held) for claim in claims} - set(classes):
         return Wait.CLASS_NOT_FOUND
     return None
 
@@ -179,6 +195,12 @@ def _over_nodes(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wa
     return f"fits {min(fits)[1]}" if fits else best
 
 
+def bears(tolerations: tuple[Toleration, ...], node: NodeView) -> bool:
+    """Say whether tolerations allow for every hard taint of a node."""
+    hard = [taint for taint in node.taints if taint.effect in {"NoSchedule", "NoExecute"}]
+    return all(any(tolerates(toleration, taint) for toleration in tolerations) for taint in hard)
+
+
 def obstacle(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView, node: NodeView) -> Wait | None:
     """Return what keeps a set off a node."""
     asked = _asked(gpu_set)
@@ -186,13 +208,11 @@ def obstacle(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView, node: No
         return Wait.NO_SUCH_DEVICE
     if not node.ready or node.unschedulable or node.deleting:
         return Wait.NODE_NOT_READY
-    for claim in gpu_set.claims:
-        view = state.gpu_class(claim.class_name)
+    for name in {claim.class_name: True for claims in (gpu_set.claims, gpu_set.held) for claim in claims}:
+        view = state.gpu_class(name)
         assert view is not None
-        for taint in node.taints:
-            hard = taint.effect in {"NoSchedule", "NoExecute"}
-            if hard and not any(tolerates(toleration, taint) for toleration in view.tolerations):
-                return Wait.TAINT_NOT_TOLERATED
+        if not bears(view.tolerations, node):
+            return Wait.TAINT_NOT_TOLERATED
     if any(node.labels.get(key) != value for key, value in pod.node_selector.items()) or not terms_hold(
         pod.terms, node
     ):
@@ -202,7 +222,10 @@ def obstacle(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView, node: No
         pv = state.pv(pvc.volume) if pvc is not None and pvc.volume else None
         if pv is not None and not terms_hold(pv.terms, node):
             return Wait.VOLUME_ELSEWHERE
-    free = {name: node.allocatable.get(name, 0) - used_on(state, node, name) for name in pod.requests}
+    free = {
+        name: node.allocatable.get(name, 0) - used_on(state, node, name) + own_on(state, vmi.uid, node.name, name)
+        for name in pod.requests
+    }
     short = {name for name, amount in pod.requests.items() if amount and amount > free[name]}
     if short & set(asked):
         return Wait.NO_ROOM
@@ -229,4 +252,4 @@ def untold(state: State) -> list[str]:
         should, gpu_set = verdict(state, vmi), state.sets.get(vmi.uid)
         if should is not None and (gpu_set is None or gpu_set.reason != should):
             found.append(f"{key}: told {gpu_set.reason if gpu_set else None}, should be {should}")
-    return found
+    return found + oracle_held.untold(state)
