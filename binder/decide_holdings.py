@@ -6,11 +6,13 @@ not cordoned, tolerated by each class, and has the units free; one that goes wit
 
 from collections.abc import Collection, Iterator
 
+from msgspec.structs import replace
+
 from binder.book import Book
 from binder.evolve import Spent
 from binder.holdings import Holdings, counted, own_units, units_of
 from binder.order import DIRTY, FIRST, Rank, short_group
-from binder.placement import Need, fit, nearest
+from binder.placement import Need, fit, kept_from, nearest
 from binder.settings import is_paused
 from binder.state import Holding
 from binder.touched import Touched
@@ -57,7 +59,8 @@ def restored(book: Book, group: str) -> Iterator[d.Decision]:
         # All on one node, or Pending beside it: those are served as new orders are.
         return
     need = need_of(book, held)
-    node = fit(book, need) if isinstance(need, Need) and nodes else ""
+    # Who held units comes before everyone who waits for some: also where a node is kept.
+    node = fit(book, replace(need, kept="")) if isinstance(need, Need) and nodes else ""
     if node:
         yield _placed(book, held, node, Placing.GATHERED)
         return
@@ -147,7 +150,7 @@ def need_of(book: Book, held: list[Holding], skipped: tuple[str, ...] = ()) -> N
     if any(claim is None for claim in claims) or any(view is None for view in classes):
         return Wait.CLASS_NOT_FOUND
     tolerations = tuple(view.tolerations for view in classes if view is not None)
-    return Need(units_of(claims), {}, tolerations, {}, None, (), skipped, own_units(held))
+    return Need(units_of(claims), {}, tolerations, {}, None, (), skipped, own_units(held), kept_from(book))
 
 
 def _placed(book: Book, held: list[Holding], node: str, why: Placing) -> d.HeldPlaced:

@@ -19,7 +19,7 @@ from schemas.names import GATE
 from schemas.objects import PodView, Stamp, VmiView
 from schemas.reasons import GiveUp
 from tests.binder import laws_held
-from tests.binder.oracle import own_on, place, skipped_nodes, used_on, verdict
+from tests.binder.oracle import KEPT_NS, able_nodes, own_on, place, skipped_nodes, used_on, verdict
 
 PATIENCE_NS = 120_000_000_000
 CROWD = 40
@@ -91,11 +91,38 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
             gpu_set_or_none = state.sets.get(decision.vmi.uid)
             if gpu_set_or_none is not None and (gpu_set_or_none.reason is decision.reason or gpu_set_or_none.node):
                 yield f"{decision} is told again, or to a set that has a place (C59)"
+        case d.NodeKept():
+            yield from _keeping(state, decision)
         case d.SetClosed():
             if decision.vmi.uid in {view.uid for view in state.objects["virtualmachineinstances"].values()}:
                 yield f"{decision}: its VMI is there"
         case _:
             pass
+
+
+def _keeping(state: State, decision: d.NodeKept) -> Iterator[str]:
+    """A node is kept for one that has waited ten minutes and could be there, whom nobody it is kept for is ahead of."""
+    vmi, kept = state.vmi(_key(decision.vmi)), state.kept
+    alive = vmi if vmi is not None and vmi.uid == decision.vmi.uid else None
+    if not decision.node:
+        placed = state.sets.get(decision.vmi.uid)
+        if kept is None or kept.vmi != decision.vmi or not kept.node:
+            yield f"{decision}: nothing is kept for it"
+        elif alive and (placed is None or not placed.node) and kept.node in able_nodes(state, alive):
+            yield f"{decision}: it still waits, and could be there"
+        return
+    if alive is None or decision.node not in able_nodes(state, alive):
+        yield f"{decision}: it could not be there"
+        return
+    if state.first_wait.get(alive.key, state.now_ns) + KEPT_NS > state.now_ns:
+        yield f"{decision}: it has waited for less than ten minutes"
+    ahead = state.vmi(_key(kept.vmi)) if kept is not None and kept.node else None
+    if ahead is not None and place(state, ahead) < place(state, alive):
+        yield f"{decision}: {ahead.key} is ahead of it"
+
+
+def _key(vmi: d.VmiId) -> str:
+    return f"{vmi.namespace}/{vmi.name}"
 
 
 def _skipping(state: State, decision: d.NodeSkipped) -> Iterator[str]:

@@ -49,6 +49,8 @@ show n1 s1
   n1 has free: cpu 15000, nvidia.com/L40S 0
   s1 is lost, UnitsGone: NoRoom
 pass 600
+  keeps n1 for vm4
 node n1 l40s=5 cpu=16
 node n1 l40s=6 cpu=16
   places vm4 on n1 for vm4-pod
+  keeps no node for vm4
