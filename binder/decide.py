@@ -44,13 +44,17 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
 def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
     # 2. What is being deleted may go once nothing uses it, whether or not KubeVirt is there (F1, C23).
     if may_finalize(book):
-        for freed in freeing(book):
-            if spent.is_all():
-                return
-            yield freed
+        yield from _freed(book, spent)
     # 3. Nothing is placed or given up on a picture that may be old.
     if not book.behind and is_dirty(book.state):
         yield from _pass(book, spent)
+
+
+def _freed(book: Book, spent: Spent) -> Iterator[d.Decision]:
+    for freed in freeing(book):
+        if spent.is_all():
+            return
+        yield freed
 
 
 def may_finalize(book: Book) -> bool:
@@ -71,6 +75,7 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         if spent.is_all():
             return
         yield from ending(book, uid)
+    yield from _freed(book, spent)
     for let_go in letting_go(book):
         if spent.is_all() and not spent.is_about(let_go.vmi.uid):
             return
