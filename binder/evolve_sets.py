@@ -166,7 +166,7 @@ def wake(book: Book) -> None:
     """Let what has waited for its time go on: refused writes, stuck pods, skips. Admissions of nobody are forgotten."""
     now_ns = book.state.now_ns
     while book.deadlines and book.deadlines[0][0] <= now_ns:
-        _, uid = heapq.heappop(book.deadlines)
+        at_ns, uid = heapq.heappop(book.deadlines)
         gpu_set = book.state.sets.get(uid)
         if gpu_set is not None and 0 < gpu_set.retry_ns <= now_ns:
             book.store_set(uid, replace(gpu_set, retry_ns=0))
@@ -174,7 +174,7 @@ def wake(book: Book) -> None:
         evolve_holdings.rested(book, uid)
         if gpu_set is not None and 0 < gpu_set.stuck_ns <= now_ns - STUCK_NS:
             book.mark(uid)
-        if gpu_set is not None and gpu_set.leaving and gpu_set.leaving.at_ns + LEAVING_NS <= now_ns:
+        if gpu_set is not None and gpu_set.leaving and gpu_set.leaving.at_ns + LEAVING_NS == at_ns:
             book.troubles.look(gpu_set.node)
         known = book.state.admitted.get(uid)
         if known is not None and uid not in book.index.vmis and known.at_ns + ADMITTED_KEPT_NS <= now_ns:

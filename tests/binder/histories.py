@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from binder.evolve import is_dirty, may_place
 from binder.snapshot import state_digest
 from binder.state import NEEDED_KINDS
-from tests.binder.claim_acts import ClaimActs
+from tests.binder.node_acts import NodeActs
 from tests.binder.oracle import starved, untold
 from tests.binder.scene import Scene
 
 Act = tuple[int, int, int, int, int]
 
 
-class History(ClaimActs):
+class History(NodeActs):
     """Acts on a scene."""
 
     def __init__(self, scene: Scene) -> None:
@@ -35,6 +35,7 @@ class History(ClaimActs):
             self._malformed, self._claim, self._claim_gone, self._evidence, self._missed, self._long,
             self._order, self._order, self._order, self._order_ends, self._claim_shown, self._names_claims,
             self._names_claims, self._uses_claims, self._uses_claims, self._uses_claims,
+            self._trouble, self._trouble, self._trouble, self._runs, self._by_hand,
         )  # fmt: skip
 
     def begin(self) -> None:
