@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.binder import faults_of_the_fold as fold
+from tests.binder import faults_of_the_held as held
 from tests.binder import faults_of_the_pass as serve
 from tests.binder.histories import lived, seeded
 from tests.binder.oracle import untold
@@ -81,6 +82,25 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (serve.kept_in_vain, "waited-long-in-vain", True),
     (serve.nothing_kept_next, "waited-long-and-left", True),
     (serve.first_choice_kept, "waited-long-in-vain", False),
+    (held.attached_counted_twice, "held-claims", True),
+    (held.released_on_stop, "held-claims", True),
+    (held.claims_of_others_taken, "claims-of-others", True),
+    (held.youngest_has_it, "claims-of-others", True),
+    (held.groups_stay_split, "claims-together", True),
+    (held.each_by_itself, "claims-together", True),
+    (held.orders_before_lost, "claims-in-order", False),
+    (held.orders_before_launchers, "claims-in-order", False),
+    (held.own_units_are_anothers, "gathered-with-claims", True),
+    (held.homes_left, "gathered-with-claims", False),
+    (held.freed_under_a_launcher, "claims-freed", True),
+    (held.status_places, "claims-status", True),
+    (held.resource_of_now, "claims-by-resource", False),
+    (held.backup_ignored, "claims-said-again", False),
+    (held.claims_not_bounded, "claims-bound", False),
+    (held.waiting_not_looked_at, "claims-leave-room", False),
+    (held.claims_kept_attached, "held-claims", True),
+    (held.namers_not_told, "claims-of-others", True),
+    (held.confirmed_by_anything, "claims-status", False),
 )
 
 
