@@ -31,6 +31,7 @@ class Watch:
         self.missing: dict[tuple[str, str], int] = {}
         self.machines: dict[str, str] = {}
         self.places: dict[str, str] = {}
+        self.pods: dict[str, tuple[str, str]] = {}
 
     def hear(self, state: State, decided: tuple[d.Decision, ...]) -> list[str]:
         """Return what broke a law in this input, and note how things stand now."""
@@ -67,16 +68,18 @@ class Watch:
                 yield from self._why(state, decision, decision.node, [one.class_name for one in _all_of(gpu_set)])
             case d.SetReleased() if decision.reason is Release.NODE_UNKEPT:
                 gpu_set = state.sets[decision.vmi.uid]
-                pod = state.pod(f"{decision.vmi.namespace}/{decision.vmi.name}")
-                if pod is not None and not pod.ended and GATE not in pod.gates:
+                pod = state.pod(self.pods.get(decision.vmi.uid, ("", ""))[0])
+                booked = pod is not None and pod.uid == self.pods[decision.vmi.uid][1]
+                if booked and pod is not None and not pod.ended and GATE not in pod.gates:
                     yield f"{decision}: its launcher may run (C35)"
                 yield from self._why(state, decision, decision.node, [one.class_name for one in _all_of(gpu_set)])
             case d.HeldPlaced() if decision.why is Placing.MOVED:
-                node = self.places.get(f"{decision.namespace}/{decision.claims[0].name}", "")
+                places = [self.places.get(f"{decision.namespace}/{one.name}", "") for one in decision.claims]
+                node = max(places)
                 yield from self._why(state, decision, node, [one.class_name for one in decision.claims])
             case d.HeldLost() if decision.reason not in {Unkept.SPLIT, Unkept.COMMANDED}:
                 known = [self.places.get(f"{decision.namespace}/{one.name}", "") for one in decision.claims]
-                if all(place == decision.node for place in known):
+                if decision.node and all(place == decision.node for place in known):
                     yield from self._why(state, decision, decision.node, [one.class_name for one in decision.claims])
             case _:
                 pass
@@ -128,6 +131,9 @@ class Watch:
                     missing[name, trouble[1]] = lack
         self.since, self.missing = since, missing
         self.machines = {name: view.uid for name, view in state.objects["nodes"].items()}
+        self.pods = {
+            uid: (f"{one.vmi.namespace}/{one.pod}", one.pod_uid) for uid, one in state.sets.items() if one.node
+        }
         self.places = {key: one.node for key, one in state.holdings.items() if one.node}
 
     def _left_behind(self, state: State) -> Iterator[str]:
