@@ -89,12 +89,23 @@ def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> N
     known = book.state.objects[kind].get(view.key)
     if known is not None and not believe and not rv_after(view.rv, known.rv):
         return
+    view = _as_first_seen(known, view)
     before = book.store(kind, view.key, view)
     if before is not None and replace(before, rv=view.rv) == view:
         return
     if before is not None and before.uid != view.uid:
         _forget(book, before)
     _mark(book, kind, before, view)
+
+
+def _as_first_seen(known: AnyView | None, view: AnyView) -> AnyView:
+    """Let a claim stay what it was, held or of a template: its mark is a label, and whoever edits that moves no units.
+
+    A held claim that became a template's would be told to go, and its finalizer would never come off.
+    """
+    if isinstance(view, ClaimView) and isinstance(known, ClaimView) and known.uid == view.uid:
+        return replace(view, template=known.template)
+    return view
 
 
 def believe_evidence(book: Book, kind: str, view: AnyView) -> None:
