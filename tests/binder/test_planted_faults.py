@@ -10,6 +10,7 @@ import pytest
 
 from tests.binder import faults_of_the_fold as fold
 from tests.binder import faults_of_the_held as held
+from tests.binder import faults_of_the_nodes as nodes
 from tests.binder import faults_of_the_pass as serve
 from tests.binder.histories import lived, seeded
 from tests.binder.oracle import untold
@@ -104,7 +105,10 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
 )
 
 
-@pytest.mark.parametrize(("plant", "story", "random"), FAULTS, ids=[plant.__name__ for plant, _, _ in FAULTS])
+EVERY = (*FAULTS, *nodes.FAULTS)
+
+
+@pytest.mark.parametrize(("plant", "story", "random"), EVERY, ids=[plant.__name__ for plant, _, _ in EVERY])
 def test_a_planted_fault_is_found(plant: Plant, story: str, random: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each fault changes its story; those that show in random histories show in one of a few."""
     plant(monkeypatch)
