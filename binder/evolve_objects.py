@@ -160,6 +160,7 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
         case ClaimView():
             _mark_claim(book, before, after)
         case ClassView():
+            book.class_use.said(view.name, None)
             _mark_class_users(book, view.name)
         case PvView():
             for key in book.index.volume_pvcs.of(view.key):

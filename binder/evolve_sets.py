@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from binder import evolve_holdings
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.evolve_skips import look_again
+from binder.records import Kept
 from binder.skips import LEAVING_NS, STUCK_NS
-from binder.state import Admitted, GpuSet, Kept, Leaving, Skip, Touch
+from binder.state import Admitted, GpuSet, Leaving, Skip, Touch
 from binder.usage import claims_of
 from schemas import decisions as d
 from schemas.events import Outcome

@@ -5,6 +5,7 @@ Read by whoever decides; `binder.book` keeps it in step with the tables.
 
 from collections.abc import Iterable
 
+from binder.class_use import ClassUse
 from binder.holdings import Holdings, own_units
 from binder.indexes import Indexes
 from binder.launchers import gated_launchers, may_be_served, newest
@@ -32,6 +33,7 @@ class Picture:
         self._moved: dict[str, bool] = {}
         self.index = Indexes()
         self.held = Holdings(state, self.index, self.goes_with_set)
+        self.class_use = ClassUse(state, self.index)
         self.claim_sets: dict[str, str] = {}
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []

@@ -26,7 +26,7 @@ from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.local import LocalNats
 from schemas.events import Outcome, Outcomes, decode_event
-from schemas.names import GATE
+from schemas.names import CLASS_FINALIZER, GATE
 from schemas.objects import AnyView, ClaimView, ClassView, NodeView, PodView, VmiView
 from schemas.streams import EVENTS, EVENTS_WATCH
 from tests.bench.figures import Figure, beside, table
@@ -48,7 +48,7 @@ class Cluster:
         self.scene = Scene(synced=False, lawful=False)
         self.names = iter(range(10_000_000))
         scene = self.scene
-        scene.newer(ClassView("l40s", "", "", resource=RESOURCE))
+        scene.newer(ClassView("l40s", "", "", resource=RESOURCE, finalizers=(CLASS_FINALIZER,)))
         offered = {RESOURCE: units, "cpu": 256_000, "memory": 1 << 40}
         held = sets // nodes if waiting else units
         for number in range(nodes):

@@ -13,7 +13,8 @@ from binder.evolve import is_dirty, may_place
 from binder.snapshot import state_digest
 from binder.state import NEEDED_KINDS
 from tests.binder.node_acts import NodeActs
-from tests.binder.oracle import starved, untold
+from tests.binder.oracle import untold
+from tests.binder.oracle_kept import starved, unfinalized
 from tests.binder.scene import Scene
 
 Act = tuple[int, int, int, int, int]
@@ -77,6 +78,7 @@ def lived(acts: Sequence[Act], *, lawful: bool = True) -> History:
         if lawful and may_place(state) and not is_dirty(state):
             assert not untold(state)
             assert not starved(state)
+            assert not unfinalized(state)
     history.rest()
     if lawful:
         assert not unlike(history.scene)

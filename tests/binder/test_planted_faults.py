@@ -81,7 +81,7 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (serve.kept_node_given_away, "waited-long", False),
     (serve.kept_for_ever, "waited-long-and-left", True),
     (serve.kept_in_vain, "waited-long-in-vain", True),
-    (serve.nothing_kept_next, "waited-long-and-left", True),
+    (serve.nothing_kept_next, "waited-long-and-left", False),
     (serve.first_choice_kept, "waited-long-in-vain", False),
     (held.attached_counted_twice, "held-claims", True),
     (held.released_on_stop, "held-claims", True),
@@ -102,6 +102,9 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (held.claims_kept_attached, "held-claims", True),
     (held.namers_not_told, "claims-of-others", True),
     (held.confirmed_by_anything, "claims-status", False),
+    (serve.class_gone_before_its_claims, "class-deleted", True),
+    (serve.finalizers_wait_for_kubevirt, "class-deleted-without-kubevirt", False),
+    (serve.classes_guarded_again_and_again, "class-deleted", True),
 )
 
 
