@@ -44,23 +44,37 @@ def restoring(book: Book, spent: Spent) -> Iterator[d.Decision]:
     for group in book.held.line.members(DIRTY):
         if spent.is_all():
             return
-        gpu_set = book.state.sets.get(group)
-        if gpu_set is None or not gpu_set.node:
+        if not _is_booked(book, group):
             yield from _said_again(book, group)
             yield from restored(book, group)
+
+
+def is_torn(book: Book) -> bool:
+    """Say whether claims came together during a pass that stand apart: they are brought together in the same one."""
+    if is_paused(book.state, book.settings):
+        return False
+    groups = book.held.line.members(DIRTY)
+    return any(_is_apart(book.held.of(group)) for group in groups if not _is_booked(book, group))
+
+
+def _is_booked(book: Book, group: str) -> bool:
+    gpu_set = book.state.sets.get(group)
+    return gpu_set is not None and bool(gpu_set.node)
+
+
+def _is_apart(held: list[Holding]) -> bool:
+    """Say whether a group is split over nodes or partly Lost; Pending beside a node is served as new orders are."""
+    lost = [one for one in held if one.lost]
+    return len({one.node: True for one in held if one.node}) > 1 or 0 < len(lost) < len(held)
 
 
 def restored(book: Book, group: str) -> Iterator[d.Decision]:
     """Bring one group together, if it is not: where a node that holds some of it takes all, there."""
     held = book.held.of(group)
-    nodes = sorted({one.node: True for one in held if one.node})
-    lost = [one for one in held if one.lost]
-    if len(nodes) < 2 and (not lost or len(lost) == len(held)):
-        # All on one node, or Pending beside it: those are served as new orders are.
-        return
     need = need_of(book, held)
-    if need is Wait.PAUSED:
+    if not _is_apart(held) or need is Wait.PAUSED:
         return
+    nodes = sorted({one.node: True for one in held if one.node})
     # Who held units comes before everyone who waits for some: also where a node is kept.
     node = fit(book, replace(need, kept="")) if isinstance(need, Need) and nodes else ""
     if node:

@@ -56,7 +56,7 @@ def youngest_has_it(patch: pytest.MonkeyPatch) -> None:
 
 def groups_stay_split(patch: pytest.MonkeyPatch) -> None:
     """What goes together may stand on several nodes."""
-    patch.setattr(decide, "restored", lambda *_: ())
+    patch.setattr(decide, "is_torn", answering(returned=False))
     patch.setattr(decide_holdings, "restored", lambda *_: ())
 
 
