@@ -17,7 +17,7 @@ from projector.counts import ClassCounts
 from projector.effects import AnyEffect, Stage
 from projector.lanes import QUICKLY, SLOWLY, Lanes, Pace
 from projector.outbox import Outbox
-from projector.plan import Single, is_open, plan, single, undecided
+from projector.plan import Single, guards_told, is_open, plan, single, undecided
 from projector.plan_held import held_by, is_open_held, plan_held
 from projector.verdicts import Kind, Verdict
 from schemas import decisions as d
@@ -100,6 +100,8 @@ class Projector:
                 self._lanes.put(holding.claim.uid, holding)
         for effect in undecided(state):
             self._lanes.put(effect.uid, _One(effect))
+        for guard, stamp in guards_told(state):
+            self._lanes.put(guard.uid, _One(guard, stamp))
 
     def take(self, state: State, touched: Iterable[str], decided: Iterable[tuple[Stamp, d.Decision]]) -> None:
         """Take up the sets that decisions changed, the held claims that they speak of, and single objects."""
