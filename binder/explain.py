@@ -62,6 +62,7 @@ def explain(book: Book, namespace: str, name: str) -> Explanation:
         return Explanation(namespace, name, "NotStarted", "no admitted launcher stands behind our gate yet")
     if gpu_set.node:
         told = "pinned, our gate removed" if gpu_set.pinned else "booked, the pin is being written"
+        told = gpu_set.leaving.message if gpu_set.leaving is not None else told
         return Explanation(
             namespace,
             name,

@@ -12,11 +12,10 @@ from binder.book import Book
 from binder.decide_holdings import claims_of_group, need_of
 from binder.evolve import Spent
 from binder.holdings import share_of
-from binder.keeping import MESSAGES, leaving_units, nodes_to_leave, short_resources, unkept
+from binder.keeping import MESSAGES, is_used_unbooked, leaving_units, nodes_to_leave, short_resources, unkept
 from binder.placement import Need, fit
 from binder.state import Holding
 from schemas import decisions as d
-from schemas.names import GATE
 from schemas.reasons import Placing, Unkept
 
 
@@ -48,12 +47,6 @@ def groups_on(book: Book, name: str) -> list[str]:
     held = [group for group in found if any(share_of(book.state, one) for one in book.held.of(group))]
     loose = [group for group in held if not is_used_unbooked(book, group)]
     return sorted(loose, key=book.held.age)
-
-
-def is_used_unbooked(book: Book, group: str) -> bool:
-    """Say whether a launcher of the VMI that holds these claims was let go without a booking of ours: it may run."""
-    pods = (book.state.pod(key) for key in book.index.pods_by_vmi.of(group))
-    return any(pod.launcher and not pod.ended and GATE not in pod.gates for pod in pods if pod is not None)
 
 
 def units_on(book: Book, group: str, name: str, resource: str) -> int:
