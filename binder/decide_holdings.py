@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from binder.book import Book
 from binder.evolve import Spent
-from binder.holdings import Holdings, counted, own_units, units_of
-from binder.order import DIRTY, FIRST, Rank, short_group
+from binder.holdings import Holdings, counted, is_apart, own_units, units_of
+from binder.order import AGAIN, APART, FIRST, Rank, short_group
 from binder.placement import Need, fit, kept_from, nearest
 from binder.settings import is_paused
 from binder.state import Holding
@@ -41,38 +41,23 @@ def freeing(book: Book) -> Iterator[d.HeldFreed]:
 
 def restoring(book: Book, spent: Spent) -> Iterator[d.Decision]:
     """Bring together what is split over nodes or partly Lost: onto one node, else it goes Lost whole (D10)."""
-    for group in book.held.line.members(DIRTY):
-        if spent.is_all():
-            return
-        if not _is_booked(book, group):
-            yield from _said_again(book, group)
-            yield from restored(book, group)
+    for line_group, restore in ((AGAIN, said_again), (APART, restored)):
+        for group in book.held.line.members(line_group):
+            if spent.is_all():
+                return
+            yield from restore(book, group)
 
 
 def is_torn(book: Book) -> bool:
     """Say whether claims came together during a pass that stand apart: they are brought together in the same one."""
-    if is_paused(book.state, book.settings):
-        return False
-    groups = book.held.line.members(DIRTY)
-    return any(_is_apart(book.held.of(group)) for group in groups if not _is_booked(book, group))
-
-
-def _is_booked(book: Book, group: str) -> bool:
-    gpu_set = book.state.sets.get(group)
-    return gpu_set is not None and bool(gpu_set.node)
-
-
-def _is_apart(held: list[Holding]) -> bool:
-    """Say whether a group is split over nodes or partly Lost; Pending beside a node is served as new orders are."""
-    lost = [one for one in held if one.lost]
-    return len({one.node: True for one in held if one.node}) > 1 or 0 < len(lost) < len(held)
+    return APART in book.held.line.groups and not is_paused(book.state, book.settings)
 
 
 def restored(book: Book, group: str) -> Iterator[d.Decision]:
     """Bring one group together, if it is not: where a node that holds some of it takes all, there."""
     held = book.held.of(group)
     need = need_of(book, held)
-    if not _is_apart(held) or need is Wait.PAUSED:
+    if not is_apart(held) or need is Wait.PAUSED:
         return
     nodes = sorted({one.node: True for one in held if one.node})
     # Who held units comes before everyone who waits for some: also where a node is kept.
@@ -84,7 +69,7 @@ def restored(book: Book, group: str) -> Iterator[d.Decision]:
     yield d.HeldLost(held[0].namespace, claims_of_group(book, held), nodes[0] if nodes else "", Unkept.SPLIT, message)
 
 
-def _said_again(book: Book, group: str) -> Iterator[d.Decision]:
+def said_again(book: Book, group: str) -> Iterator[d.Decision]:
     """Say again what a server back from a backup shows as it was before (T12)."""
     for one in book.held.of(group):
         if not one.again:

@@ -160,10 +160,10 @@ def went_back(book: Book) -> None:
         shown = book.state.claim(key)
         if shown is None or shown.stamp >= holding.stamp:
             continue
-        if holding.attached is None:
+        if holding.attached is None and (holding.node or holding.lost or holding.reason):
             book.store_holding(key, replace(holding, again=True))
             book.held.mark(key)
-        elif (gpu_set := book.state.sets.get(holding.attached.uid)) is not None:
+        elif holding.attached is not None and (gpu_set := book.state.sets.get(holding.attached.uid)) is not None:
             # Its set is said again, as for the claims that it has of its own.
             book.store_set(gpu_set.vmi.uid, replace(gpu_set, missing=True))
             book.mark(gpu_set.vmi.uid)
