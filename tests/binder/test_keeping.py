@@ -7,13 +7,14 @@ from msgspec.structs import replace
 
 from binder.book import Book
 from binder.evolve import SETS_PER_INPUT_MAX, is_dirty
+from binder.explain import explain
 from binder.invariants import check
 from binder.snapshot import decode_state, encode_state
 from binder.troubles import GONE_NS, GRACE_NS, SECOND, end_of_grace, overdue
 from schemas import decisions as d
-from schemas.objects import NodeView
+from schemas.objects import NodeView, VmiView
 from schemas.reasons import Placing, Unkept
-from tests.binder.scene import Scene
+from tests.binder.scene import Scene, launcher
 from tests.binder.test_held_claims import a_scene, an_order, calls
 
 
@@ -147,3 +148,23 @@ def test_a_broken_promise_about_nodes_names_itself(spoil: Callable[[Book], None]
     spoil(scene.book)
 
     assert any(says in sentence for sentence in check(scene.book)), check(scene.book)
+
+
+def test_a_vm_that_was_given_up_is_told_so() -> None:
+    """D5, D8: who asks about a VM that goes hears of its node, until it is gone."""
+    scene = a_scene(1, 1)
+    vmi = scene.newer(VmiView("vm", "", "", "t", gpus='[{"className":"l40s","count":1}]'))
+    scene.watch("virtualmachineinstances", [vmi])
+    scene.admit(vmi, "r")
+    pod = scene.newer(launcher(vmi, "p", "r", {"nvidia.com/L40S": 1}))
+    scene.watch("pods", [pod])
+    scene.show(replace(vmi, active_pods={pod.uid: ""}))
+    scene.show(replace(pod, gates=()))
+    scene.remove("nodes", "n0000")
+    before = explain(scene.book, "t", "vm").summary
+    [given_up] = later(scene, 60)
+
+    assert isinstance(given_up, d.VmiGivenUp)
+    assert before == "on n0000: pinned, our gate removed"
+    assert explain(scene.book, "t", "vm").summary == f"on n0000: {given_up.message}"
+    assert "gone for 60 seconds" in given_up.message
