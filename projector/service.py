@@ -12,7 +12,8 @@ from binder.follower import Follower
 from binder.journal import Journal
 from binder.kube import Kube
 from binder.state import GpuSet, Holding, State
-from projector.apply import Applier, wall
+from projector.apply import Applier
+from projector.clock import wall
 from projector.counts import ClassCounts
 from projector.effects import AnyEffect, Stage
 from projector.lanes import QUICKLY, SLOWLY, Lanes, Pace
@@ -69,7 +70,7 @@ class Projector:
         sets_at_once: int = SETS_AT_ONCE,
     ) -> None:
         self._applier = Applier(kube, instance=instance, clock=clock)
-        self._counts = ClassCounts(kube)
+        self._counts = ClassCounts(kube, clock)
         self._outbox = Outbox(journal)
         self._lanes: Lanes[_Set | Holding | _One | _Closed] = Lanes()
         self._holders: dict[str, tuple[str, ...]] = {}
