@@ -7,12 +7,10 @@ the next, so that the next one sees it (D2). It reads the state and never change
 
 from collections.abc import Iterator
 
-import msgspec
-
 from binder import by_hand
 from binder.book import Book
 from binder.decide_classes import guarding
-from binder.decide_holdings import freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
+from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
 from binder.decide_set import ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty, may_place
 from binder.fairness import Keeping
@@ -91,24 +89,17 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
             return
         yield let_go
     # 5. Placing, until nobody frees units for others, and what goes together is together.
-    left = Left({}, {})
+    left = Left()
     while True:
         freed = False
         for decision in _placings(book, spent, left):
             freed = freed or leaves_a_node(book, decision)
             yield decision
-        if spent.is_all() or not (freed or is_torn(book)):
+        if spent.is_all() or left.full or not (freed or is_torn(book)):
             break
     # 6. Who got no place hears why, as things stand now that everyone was served (C59).
     yield from _reasons(book, spent, left.sets)
     yield from telling_groups(book, spent, left.groups)
-
-
-class Left(msgspec.Struct, frozen=True):
-    """Who got no place so far: VMIs by uid, and groups of held claims."""
-
-    sets: dict[str, VmiView]
-    groups: dict[str, bool]
 
 
 def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
@@ -116,7 +107,7 @@ def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
     yield from restoring(book, spent)
     yield from _gated(book, spent, left.sets)
     yield from moving(book, spent)
-    yield from serving(book, spent, left.groups)
+    yield from serving(book, spent, left)
 
 
 def _gated(book: Book, spent: Spent, unplaced: dict[str, VmiView]) -> Iterator[d.Decision]:

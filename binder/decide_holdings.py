@@ -18,6 +18,7 @@ from binder.state import Holding
 from binder.touched import Touched
 from schemas import decisions as d
 from schemas.decisions import HeldClaim
+from schemas.objects import VmiView
 from schemas.reasons import Placing, Unkept, Wait
 
 MESSAGES = {
@@ -97,24 +98,42 @@ def leaves_a_node(book: Book, decision: d.Decision) -> bool:
             return False
 
 
-def serving(book: Book, spent: Spent, unplaced: dict[str, bool]) -> Iterator[d.HeldPlaced]:
+class Left:
+    """Who got no place so far: VMIs by uid, and groups of held claims; `full`: telling them ends the input (T5)."""
+
+    def __init__(self) -> None:
+        self.sets: dict[str, VmiView] = {}
+        self.groups: dict[str, bool] = {}
+        self.full = False
+
+
+def serving(book: Book, spent: Spent, left: Left) -> Iterator[d.HeldPlaced]:
     """Rebind what is Lost, then bind new orders, oldest first; name who gets no place (D6)."""
-    touched = Touched(book, book.held)
+    touched, untold = Touched(book, book.held), 0
     rank = FIRST
     while (head := _next(book.held, touched, rank)) is not None:
         rank, group = head, head[-1]
         held = book.held.of(group)
-        if spent.is_all():
+        if spent.is_all(untold):
+            left.full = True
             break
         if all(one.node for one in held) or book.goes_with_set(group):
             continue
         need = _standing(book, held)
         node = fit(book, need, touched.among(group)) if isinstance(need, Need) else ""
         if not node:
-            unplaced[group] = True
+            left.groups[group] = True
+            untold += _is_untold(held, need)
             continue
         yield _placed(book, held, node, Placing.REBOUND if any(one.lost for one in held) else Placing.ORDERED)
         touched.look_again()
+
+
+def _is_untold(held: list[Holding], need: Need | Wait) -> bool:
+    """Say whether claims without a node are sure to be told something new at the end of this input."""
+    if isinstance(need, Wait):
+        return any(one.reason is not need for one in held if not one.node)
+    return any(one.reason in {None, Wait.PAUSED} for one in held if not one.node)
 
 
 def _next(held: Holdings, touched: Touched, rank: Rank) -> Rank | None:

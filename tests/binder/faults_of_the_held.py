@@ -81,7 +81,7 @@ def orders_before_launchers(patch: pytest.MonkeyPatch) -> None:
     """New orders come before the gated pods."""
 
     def placings(book: Book, spent: Any, left: Any) -> Any:
-        yield from decide_holdings.serving(book, spent, left.groups)
+        yield from decide_holdings.serving(book, spent, left)
         yield from decide._gated(book, spent, left.sets)
 
     patch.setattr(decide, "_placings", placings)
