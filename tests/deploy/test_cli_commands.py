@@ -111,6 +111,10 @@ async def test_a_claim_is_moved_and_released(place: Place, nats: LocalNats) -> N
         assert (moved.code, moved.json["order"], moved.json["done"]) == (0, "move", True), moved.out + moved.err
         assert "moved to node n2 from node n1" in moved.json["answer"]
         assert _state(place).holdings["tenant-a/mine"].node == "n2"
+        shown = await _said(nats, "explain", "tenant-a/mine")
+        assert shown.out.startswith("tenant-a/mine has its units on n2"), shown.out + shown.err
+        table = [" ".join(line.split()) for line in (await _said(nats, "replay")).out.splitlines()]
+        assert "tenant-a/mine 1 x l40s n2 Bound -" in table
         again = await _said(nats, "move", "tenant-a/mine", "--to", "n2")
         assert again.code == 1
         assert "is on node n2 already" in again.err
