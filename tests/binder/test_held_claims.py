@@ -15,7 +15,7 @@ from binder.snapshot import decode_state, encode_state
 from binder.state import Holding
 from schemas import decisions as d
 from schemas.decisions import HeldClaim, VmiId
-from schemas.objects import ClaimView, ClassView, NodeView, VmiView, VmView
+from schemas.objects import ClaimView, ClassView, NodeView, SettingsView, VmiView, VmView
 from schemas.reasons import Placing, Unkept, Wait
 from tests.binder.scene import Scene, launcher
 
@@ -247,3 +247,18 @@ def _relaunch(scene: Scene, vmi: VmiView, number: int) -> None:
     pod = launcher(vmi, f"{vmi.name}-{number}", f"r-{vmi.name}-{number}", {RESOURCE: 1})
     scene.show(pod)
     scene.show(replace(vmi, active_pods={pod.uid: ""}))
+
+
+def test_a_flood_that_was_paused_goes_on_in_parts() -> None:
+    """T5, D5: after a pause 150 waiting orders are looked at in parts, and each is bound or hears why it waits now."""
+    scene = a_scene(1, 70)
+    scene.show(SettingsView("settings", "", "", "gpubinder", data={"paused": "true"}))
+    scene.show(*(an_order(f"o{number:03}") for number in range(150)))
+    scene.settled()
+    first = scene.show(SettingsView("settings", "", "", "gpubinder", data={}))
+    decided = first + scene.settled()
+
+    assert len(first) == SETS_PER_INPUT_MAX
+    assert sum(isinstance(one, d.HeldPlaced) for one in decided) == 70
+    assert {one.reason for one in scene.book.state.holdings.values() if not one.node} == {Wait.NO_ROOM}
+    assert sum(isinstance(one, d.HeldWaits) for one in decided) == 80
