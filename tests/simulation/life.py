@@ -123,6 +123,7 @@ class Life:
             self._ask(law, law.rest())
 
     def _is_as_must_be(self) -> bool:
+        self.picture.catch_up()
         return not any(said for law in self.laws for said in law.pending())
 
     def _is_quiet(self) -> bool:
