@@ -128,13 +128,13 @@ class Life:
 
     def _is_quiet(self) -> bool:
         """Say whether every input is covered, and every binder has folded it."""
+        self.picture.catch_up()
         events = self.world.journal.streams[EVENTS].last
-        decisions = self.world.journal.streams[DECISIONS].last
         for process in self.world.processes.values():
             follower = process.binder.follower if process.binder is not None else None
             if follower is not None and follower.book.state.events_seq != events:
                 return False
-        return decisions > 0
+        return self.picture.sequence == events
 
     def digest(self) -> str:
         """Return a digest over all that both streams hold."""
