@@ -31,13 +31,25 @@ def observed(book: Book, before: AnyView | None, after: AnyView | None) -> None:
         return
     if known is None or known.claim.uid != after.uid:
         claim = d.HeldClaim(after.name, after.uid, after.class_name, after.count, "")
-        book.store_holding(view.key, Holding(after.namespace, claim))
+        book.store_holding(view.key, _as_held(book, view.key, Holding(after.namespace, claim)))
     elif known.freed and not after.deleting:
         # A server back from a backup knows nothing of its deletion: it is an order like any other.
-        book.store_holding(view.key, replace(known, freed=False))
+        book.store_holding(view.key, _as_held(book, view.key, replace(known, freed=False)))
     if before is None or (before.uid, before.deleting) != (after.uid, after.deleting):
         book.held.mark(view.key)
         book.mark_namers(view.key)
+
+
+def _as_held(book: Book, key: str, holding: Holding) -> Holding:
+    """Return a claim as the set has it that was opened with it: one that is seen again is still used by its VMI."""
+    for uid in sorted(book.index.claim_vmis.of(key)):
+        gpu_set = book.state.sets.get(uid)
+        said = [one for one in gpu_set.held if one.uid == holding.claim.uid] if gpu_set is not None else []
+        if gpu_set is not None and said:
+            claim = said[0] if gpu_set.node else holding.claim
+            stamp = max(holding.stamp, gpu_set.stamp)
+            return replace(holding, claim=claim, node=gpu_set.node, attached=gpu_set.vmi, stamp=stamp)
+    return holding
 
 
 def vm_changed(book: Book, before: AnyView | None, after: AnyView | None) -> None:
@@ -117,13 +129,13 @@ def placed(book: Book, stamp: Stamp, decision: d.HeldPlaced) -> None:
 
 def lost(book: Book, stamp: Stamp, decision: d.HeldLost) -> None:
     """The claims have no node any more; what they are counted by stays. Released by hand, they stay so for a while."""
-    retry_ns = book.state.now_ns + RELEASED_NS if decision.reason is Unkept.COMMANDED else 0
+    until_ns = book.state.now_ns + RELEASED_NS if decision.reason is Unkept.COMMANDED else 0
     for _, known in _known(book, decision):
         book.store_holding(
             key_of(known),
             replace(
                 known, node="", stamp=stamp, lost=decision.reason, reason=None, message=decision.message, told=stamp,
-                again=False, retry_ns=retry_ns,
+                again=False, retry_ns=max(until_ns, known.retry_ns),
             ),
         )  # fmt: skip
         book.held.mark(key_of(known))
