@@ -66,6 +66,10 @@ class Collector(Part):
             self._namespaces[name] = None
 
     @override
+    def has_work(self) -> bool:
+        return bool(self._dependents or self._namespaces)
+
+    @override
     async def step(self) -> bool:
         if self._dependents:
             resource, key = next(iter(self._dependents))

@@ -41,10 +41,15 @@ class Part(Listener):
     def noted(self, change: Change) -> None:
         """Note one write."""
 
+    def has_work(self) -> bool:
+        """Say whether a step would find something to do: renewed leases, most of all writes, wake nobody."""
+        return True
+
     @override
     def changed(self, change: Change) -> None:
         self.noted(change)
-        self._news.set()
+        if self.has_work():
+            self._news.set()
 
     @override
     def reset(self) -> None:

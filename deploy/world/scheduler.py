@@ -107,6 +107,10 @@ class Scheduler(Part):
                 self._enqueue(key, found.object)
 
     @override
+    def has_work(self) -> bool:
+        return bool(self._queue)
+
+    @override
     async def step(self) -> bool:
         while self._queue:
             _, arrival, key = heapq.heappop(self._queue)

@@ -25,6 +25,10 @@ class Disks(Part):
             self._pods[change.key] = None
 
     @override
+    def has_work(self) -> bool:
+        return bool(self._pods)
+
+    @override
     async def step(self) -> bool:
         if not self._pods:
             return False

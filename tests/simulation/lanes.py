@@ -103,11 +103,6 @@ class Lane(asyncio.BaseEventLoop):
             heapq.heappop(timers)._scheduled = False  # type: ignore[attr-defined]  # as asyncio does  # noqa: SLF001 - the same
         return timers[0].when() if timers else math.inf
 
-    def is_due(self, due: float) -> bool:
-        """Say whether anything is ready by a time."""
-        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # asyncio's own heap
-        return bool(self._ready) or bool(timers and timers[0]._when <= due)  # type: ignore[attr-defined]  # asyncio's own  # noqa: SLF001 - the same
-
     def turn(self, due: float) -> bool:
         """Run what is ready by a time; False where nothing was."""
         ready = self._ready  # type: ignore[attr-defined]  # asyncio's own queue
@@ -220,7 +215,11 @@ class Director:
         for _ in range(TURNS_AT_ONE_TIME_MAX):
             busy = False
             for lane in tuple(self.lanes):
-                if lane.frozen_until > now or lane.dead or not lane.is_due(due):
+                # Asked at each turn of each lane: most have nothing to do.
+                timers = lane._scheduled  # type: ignore[attr-defined]  # asyncio's own heap  # noqa: SLF001 - as above
+                if not lane._ready and not (timers and timers[0]._when <= due):  # type: ignore[attr-defined]  # asyncio's own  # noqa: SLF001 - as above
+                    continue
+                if lane.frozen_until > now or lane.dead:
                     continue
                 before, hooks = lane.enter()
                 try:

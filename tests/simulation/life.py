@@ -40,7 +40,7 @@ LAWS: tuple[type[Law], ...] = (
     Room, Kept, Pins, OneStart, Whole, Holds, Together, Told, Shown, Gone, Served, Ordered, Promises, Proven, Measure,
     Patient, Spared, Seen, Health,
 )  # fmt: skip
-STEPS = 40
+STEPS = 32
 """Acts of a world, unless told otherwise."""
 
 REST_MAX_S = 1500.0
