@@ -22,6 +22,7 @@ from schemas.events import Command
 from schemas.reasons import Order, Placing, Unkept
 
 UNKNOWN_NAME = "no held claim and no VM with a GPU reference has this name"
+NOT_SERVED = "KubeVirt's kinds are not served: nothing of a VM can be changed before its CRDs are installed"
 NOT_NOW = "the picture of the cluster is not complete yet: give the command again in a moment"
 
 
@@ -52,7 +53,7 @@ def answer(book: Book, command: Command) -> Iterator[d.Decision]:
 
 def deed(book: Book, command: Command) -> Deed:
     """Find what a command to move or release leads to; raises `Refused`."""
-    if book.behind:
+    if not book.may_place_claims():
         raise Refused(NOT_NOW)
     if command.node and book.state.node(command.node) is None:
         raise Refused(f"there is no node {command.node}")
@@ -60,11 +61,15 @@ def deed(book: Book, command: Command) -> Deed:
     holding = book.state.holdings.get(key)
     if holding is not None and key in book.held.group_of:
         group = book.held.group_of[key]
+        if book.is_held_up(group):
+            raise Refused(NOT_SERVED)
         if book.goes_with_set(group):
             return _of_set(book, command, book.state.sets[group])
         if is_used_unbooked(book, group):
             raise Refused(f"a launcher that uses claim {key} runs, or may run: stop the VM")
         return _of_claims(book, command, book.held.of(group))
+    if book.behind:
+        raise Refused(NOT_SERVED)
     vmi = book.state.vmi(key)
     if vmi is None:
         known = book.state.vm(key) is not None

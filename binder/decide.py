@@ -12,7 +12,7 @@ from binder.book import Book
 from binder.decide_classes import guarding
 from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
 from binder.decide_set import ending, opening, placing, telling
-from binder.evolve import Spent, is_dirty, may_place
+from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
 from binder.keeping import letting_go
 from binder.launchers import may_be_served
@@ -45,7 +45,7 @@ def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
     if may_finalize(book):
         yield from _freed(book, spent)
     # 3. Nothing is placed or given up on a picture that may be old.
-    if not book.behind and is_dirty(book.state):
+    if has_work(book):
         yield from _pass(book, spent)
     # Classes last: a set that was closed just now uses none any more (K2).
     for guarded in guarding(book) if may_finalize(book) else ():
@@ -57,7 +57,14 @@ def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
 def is_left_over(book: Book) -> bool:
     """Say whether something stays to be decided that no further input is needed for (T5)."""
     finalizers = bool(book.held.freeable or book.class_use.due) and may_finalize(book)
-    return finalizers or (may_place(book.state) and is_dirty(book.state))
+    return finalizers or has_work(book)
+
+
+def has_work(book: Book) -> bool:
+    """Say whether a pass has something to look at; where KubeVirt is not served, that is held claims alone (C61)."""
+    if not book.behind:
+        return is_dirty(book.state)
+    return book.may_place_claims() and bool(book.state.dirty_holdings or book.state.dirty_nodes)
 
 
 def _freed(book: Book, spent: Spent) -> Iterator[d.Decision]:
@@ -74,12 +81,12 @@ def may_finalize(book: Book) -> bool:
 
 
 def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
-    for claim in _undecided_claims(book) if book.state.dirty_claims else ():
+    for claim in _undecided_claims(book) if book.state.dirty_claims and not book.behind else ():
         if spent.is_all():
             return
         yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
     # 4. What ended frees its units.
-    for uid in book.line.members(ENDS):
+    for uid in book.line.members(ENDS) if not book.behind else ():
         if spent.is_all():
             return
         yield from ending(book, uid)
@@ -94,18 +101,23 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         if spent.is_all() or left.full or not (again or is_torn(book)):
             break
     # 6. Who got no place hears why, as things stand now that everyone was served (C59).
-    yield from _reasons(book, spent, left.sets)
+    if not book.behind:
+        yield from _reasons(book, spent, left.sets)
     yield from telling_groups(book, spent, left.groups)
 
 
 def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
-    """Leave what can't keep, restore the invariant of sets; then gated pods, moves, Lost groups and new orders."""
-    for let_go in letting_go(book):
+    """Leave what can't keep, restore the invariant of sets; then gated pods, moves, Lost groups and new orders.
+
+    Where KubeVirt is not served, only claims that no VMI holds are looked at.
+    """
+    for let_go in letting_go(book) if not book.behind else ():
         if spent.is_all() and not spent.is_about(let_go.vmi.uid):
             return
         yield let_go
     yield from restoring(book, spent)
-    yield from _gated(book, spent, left.sets)
+    if not book.behind:
+        yield from _gated(book, spent, left.sets)
     yield from moving(book, spent)
     yield from serving(book, spent, left)
 

@@ -46,12 +46,15 @@ def restoring(book: Book, spent: Spent) -> Iterator[d.Decision]:
         for group in book.held.line.members(line_group):
             if spent.is_all():
                 return
-            yield from restore(book, group)
+            if not book.is_held_up(group):
+                yield from restore(book, group)
 
 
 def is_torn(book: Book) -> bool:
     """Say whether claims came together during a pass that stand apart: they are brought together in the same one."""
-    return APART in book.held.line.groups and not is_paused(book.state, book.settings)
+    if APART not in book.held.line.groups or is_paused(book.state, book.settings):
+        return False
+    return not book.behind or not all(map(book.is_held_up, book.held.line.members(APART)))
 
 
 def restored(book: Book, group: str) -> Iterator[d.Decision]:
@@ -117,7 +120,7 @@ def serving(book: Book, spent: Spent, left: Left) -> Iterator[d.HeldPlaced]:
         if spent.is_all(untold):
             left.full = True
             break
-        if all(one.node for one in held) or book.goes_with_set(group):
+        if all(one.node for one in held) or book.goes_with_set(group) or book.is_held_up(group):
             continue
         need = _standing(book, held)
         node = fit(book, need, touched.among(group)) if isinstance(need, Need) else ""
@@ -158,7 +161,7 @@ def telling_groups(book: Book, spent: Spent, unplaced: dict[str, bool]) -> Itera
 
 def _waits(book: Book, group: str, among: Collection[str] | None) -> d.HeldWaits | None:
     waiting = [one for one in book.held.of(group) if not one.node]
-    if not waiting or book.goes_with_set(group):
+    if not waiting or book.goes_with_set(group) or book.is_held_up(group):
         return None
     need = _standing(book, book.held.of(group))
     known = waiting[0].reason

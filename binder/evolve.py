@@ -75,7 +75,7 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
         case e.SessionSynced():
             evolve_objects.sync(book, sequence, event)
         case e.NotServed():
-            _freeze(book, event.kind, event.session)
+            _freeze(book, sequence, event.kind, event.session)
         case e.Progress():
             for kind, session, rv in event.marks:
                 _progress(book, sequence, kind, session, rv)
@@ -142,21 +142,17 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
     """End one input: forget what the pass looked at, unless its bound or an unsynced kind stopped it.
 
     A log tells what was decided, not what was looked at: a bounded pass leaves dirty all but the sets it
-    had its last word on.
+    had its last word on. Where KubeVirt is not served, a pass looks at no set.
     """
     state = book.state
-    if book.behind:
+    if not book.may_place_claims():
         return
     if not bound_reached(decided):
-        for uid in list(state.dirty_sets) if state.dirty_sets else ():
-            book.unmark(uid)
         for key in list(state.dirty_holdings) if state.dirty_holdings else ():
             book.held.unmark(key)
-        state.dirty_claims.clear()
         state.dirty_nodes.clear()
-        if state.kept is not None and not state.kept.node:
-            # Everybody was asked who is next.
-            state.kept = None
+        if not book.behind:
+            _settle_sets(book)
         return
     for decision in decided:
         if isinstance(decision, LAST_WORDS):
@@ -166,6 +162,16 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
         elif isinstance(decision, d.HeldPlaced | d.HeldWaits):
             for claim in decision.claims:
                 book.held.unmark(f"{decision.namespace}/{claim.name}")
+
+
+def _settle_sets(book: Book) -> None:
+    state = book.state
+    for uid in list(state.dirty_sets) if state.dirty_sets else ():
+        book.unmark(uid)
+    state.dirty_claims.clear()
+    if state.kept is not None and not state.kept.node:
+        # Everybody was asked who is next.
+        state.kept = None
 
 
 def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
@@ -199,11 +205,11 @@ def _advance(state: State, stamp_ns: int) -> None:
     state.stamp_ns = stamp_ns
 
 
-def _freeze(book: Book, kind: str, number: int) -> None:
-    """A kind that is not served stays as it was known (D12)."""
+def _freeze(book: Book, sequence: int, kind: str, number: int) -> None:
+    """A kind that is not served stays as it was known (D12); that it is not is a sign of life as well (T11)."""
     session = book.state.sessions.get(kind)
     if session is not None and session.number == number:
-        book.store_session(kind, replace(session, served=False, synced=False))
+        book.store_session(kind, replace(session, served=False, synced=False, progress=sequence))
 
 
 def _progress(book: Book, sequence: int, kind: str, number: int, rv: str) -> None:

@@ -10,7 +10,7 @@ from binder import evolve_holdings
 from binder.book import Book
 from binder.evolve_sets import claims_went_back, confirm_pin, forget_wait, pods_went_back
 from binder.evolve_skips import node_changed, watch_launcher
-from binder.state import Session, Touch
+from binder.state import KUBEVIRT_KINDS, Session, Touch
 from schemas.events import Changes, SessionOpened, SessionSynced
 from schemas.objects import (
     AnyView,
@@ -42,6 +42,9 @@ def open_session(book: Book, sequence: int, event: SessionOpened) -> None:
         event.kind, Session(sequence, rewound=event.rewound, rv=rv, progress=progress, process=event.process)
     )
     state.listing[event.kind] = {}
+    if before is not None and not before.served and event.kind in KUBEVIRT_KINDS:
+        # Passes looked at nodes meanwhile, and at no set.
+        _mark_waiting(book)
 
 
 def change(book: Book, sequence: int, event: Changes) -> None:

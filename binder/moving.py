@@ -45,7 +45,7 @@ def groups_on(book: Book, name: str) -> list[str]:
     """Return the groups with claims on a node that no booked launcher uses, the youngest first, then by name."""
     found = {book.held.group_of[key]: True for key in book.troubles.holdings.of(name) if key in book.held.group_of}
     held = [group for group in found if any(share_of(book.state, one) for one in book.held.of(group))]
-    loose = [group for group in held if not is_used_unbooked(book, group)]
+    loose = [group for group in held if not is_used_unbooked(book, group) and not book.is_held_up(group)]
     return sorted(loose, key=book.held.age)
 
 

@@ -13,7 +13,7 @@ from binder.order import DIRTY, ENDS, PATIENT, ROOM_REASONS, Group, Line, Rank, 
 from binder.patience import Patience
 from binder.settings import settings_of
 from binder.skips import Skips
-from binder.state import NEEDED_KINDS, State, is_current
+from binder.state import NEEDED_KINDS, State, is_absent, is_current
 from binder.troubles import Troubles
 from binder.usage import Usage, units
 from schemas.objects import NodeView, PodView, VmiView
@@ -23,7 +23,8 @@ class Picture:
     """State plus indexes. `usage` counts amounts, `line` keeps the sets that a pass may have to look at.
 
     `held`: the groups of held claims, with their line.
-    `behind`: kinds that are not synced, or showed no life in this epoch: while there are any, nothing is placed.
+    `behind`: kinds that are not synced, or showed no life in this epoch: while there are any, nothing is placed,
+    unless all of them are KubeVirt's and not served: then claims that no VMI holds are.
     """
 
     def __init__(self, state: State) -> None:
@@ -42,6 +43,14 @@ class Picture:
         self.troubles = Troubles(state, self.usage)
         self.settings = settings_of(state)
         self.behind = {kind: True for kind in NEEDED_KINDS if not is_current(state, kind)}
+
+    def may_place_claims(self) -> bool:
+        """Say whether held claims that no VMI holds may be placed: these need nothing of KubeVirt."""
+        return all(is_absent(self.state, kind) for kind in self.behind)
+
+    def is_held_up(self, group: str) -> bool:
+        """Say whether claims have to wait for KubeVirt's kinds to be served: a VMI holds them."""
+        return bool(self.behind) and any(one.attached is not None for one in self.held.of(group))
 
     def free(self, node: NodeView, resource: str) -> int:
         """Return what is left of a resource on a node; below zero where more is used than offered."""

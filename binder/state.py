@@ -46,6 +46,9 @@ NEEDED_KINDS = (
 )
 """Kinds that must be synced before anything is placed, by plural; the keys of `State.objects`."""
 
+KUBEVIRT_KINDS = ("kubevirts", "virtualmachines", "virtualmachineinstances")
+"""Kinds that a cluster may be without: its CRDs come after us, or go away."""
+
 
 class Touch(IntFlag):
     """How a node changed since the last pass: more room, less room, or anything else that is tested.
@@ -281,6 +284,14 @@ def is_current(state: State, kind: str) -> bool:
     """Say whether a kind is synced and has shown life since the newest epoch began (T11)."""
     session = state.sessions.get(kind)
     return session is not None and session.synced and session.progress > state.epoch_events
+
+
+def is_absent(state: State, kind: str) -> bool:
+    """Say whether a kind is KubeVirt's and was found not to be served since the newest epoch began (T11)."""
+    session = state.sessions.get(kind)
+    if kind not in KUBEVIRT_KINDS or session is None:
+        return False
+    return not session.served and session.progress > state.epoch_events
 
 
 def empty_state() -> State:

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from binder.state import NEEDED_KINDS
+from binder.state import KUBEVIRT_KINDS, NEEDED_KINDS
 from schemas import events as e
 from schemas.names import CLASS_FINALIZER, SETTING_PAUSED
 from schemas.objects import (
@@ -144,8 +144,12 @@ class ClusterActs:
             self.scene.epoch()
 
     def _session(self, a: int, b: int, *_: int) -> None:
+        """A kind is listed anew, or one of KubeVirt's is not served any more (C61)."""
         if b % 6 == 0:
             self.scene.open(NEEDED_KINDS[a % len(NEEDED_KINDS)])
+        elif b % 6 == 1:
+            kind = KUBEVIRT_KINDS[a % len(KUBEVIRT_KINDS)]
+            self.scene.send(e.NotServed(kind, self.scene.sessions.get(kind, 0)))
 
     def _relist(self, a: int, b: int, c: int, *_: int) -> None:
         """The API server may have come back from a backup: then its versions went back too (T12)."""

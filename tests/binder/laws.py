@@ -10,7 +10,7 @@ from binder.book import Book
 from binder.evolve import BYTES_PER_INPUT_MAX, SETS_PER_INPUT_MAX, evolve, evolve_decision, may_place, settle
 from binder.invariants import check
 from binder.snapshot import decode_state, encode_state
-from binder.state import GpuSet, State
+from binder.state import NEEDED_KINDS, GpuSet, State
 from binder.step import read_input, step
 from binder.usage import claims_of
 from schemas import decisions as d
@@ -75,7 +75,7 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
         yield from laws_held.law(state, decision)
     if isinstance(decision, d.HeldFreed):
         yield from laws_held.freeing(state, decision)
-    if isinstance(decision, (*_SETS, *_HELD, d.ClaimDropped)) and not may_place(state):
+    if isinstance(decision, (*_SETS, *_HELD, d.ClaimDropped)) and not _is_seen(state, decision):
         yield f"{decision} was decided on a picture that may be old (T11)"
     match decision:
         case d.SetPlaced():
@@ -101,6 +101,20 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
                 yield f"{decision}: its VMI is there"
         case _:
             pass
+
+
+def _is_seen(state: State, decision: d.Decision) -> bool:
+    """Say whether all is known that a decision leans on: claims that no VMI holds need nothing of KubeVirt (C61)."""
+    if may_place(state) or not isinstance(decision, _HELD):
+        return may_place(state)
+    for kind in NEEDED_KINDS:
+        session = state.sessions.get(kind)
+        missing = session is None or session.progress <= state.epoch_events
+        may_be_missing = kind.startswith(("kubevirt", "virtualmachine"))
+        if missing or not (session and (session.synced or (may_be_missing and not session.served))):
+            return False
+    held = [state.holding(decision.namespace, claim.name) for claim in decision.claims]
+    return not any(one is not None and one.attached for one in held)
 
 
 def _finalizing(state: State, decision: d.ClassGuarded | d.ClassFreed) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.binder import faults_of_kubevirt as kubevirt
 from tests.binder import faults_of_the_fold as fold
 from tests.binder import faults_of_the_held as held
 from tests.binder import faults_of_the_nodes as nodes
@@ -108,7 +109,7 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
 )
 
 
-EVERY = (*FAULTS, *nodes.FAULTS)
+EVERY = (*FAULTS, *nodes.FAULTS, *kubevirt.FAULTS)
 
 
 @pytest.mark.parametrize(("plant", "story", "random"), EVERY, ids=[plant.__name__ for plant, _, _ in EVERY])

@@ -13,6 +13,7 @@ gone claim mine
 unserved vm
 unserved vmi
 claim more l40s=1
+  claim more waits: Paused
 claim more l40s=1 deleting
   frees claim more (uid-more)
 show more placing

@@ -20,6 +20,7 @@ gone pod vm1-pod
 # What is not listed yet, or was not heard of by a new leader, may use it.
 class s
 claim mine s=1
+  claim mine waits: NoNodeOffersClass
 epoch
 class s deleting
 gone claim mine

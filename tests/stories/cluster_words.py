@@ -166,7 +166,7 @@ class ClusterWords:
         rewound = words.flag("rewound")
         if words.one("versions") == "back":
             self._back_to_a_backup()
-        kinds = self.scene.objects if words.names == ["all"] else [PLURALS[name] for name in words.names]
+        kinds = self.scene.objects if words.names == ["all"] else [PLURALS.get(name, name) for name in words.names]
         return [one for kind in kinds for one in self.scene.relist(kind, rewound=rewound)]
 
     def _back_to_a_backup(self) -> None:
@@ -182,7 +182,7 @@ class ClusterWords:
 
     def do_unserved(self, words: Words) -> Iterable[d.Decision]:
         """`unserved KIND`: the API server does not know the kind (any more)."""
-        kind = PLURALS[words.names[0]]
+        kind = PLURALS.get(words.names[0], words.names[0])
         return self.scene.send(e.NotServed(kind, self.scene.sessions.get(kind, 0)))
 
     def do_old_session(self, words: Words) -> Iterable[d.Decision]:
