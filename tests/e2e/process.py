@@ -25,9 +25,10 @@ class Processes:
         self.port, self.health_port = free_ports(2)
         self.children: dict[str, Child] = {}
 
-    def start(self, name: str, roles: Sequence[str], env: Mapping[str, str] | None = None) -> Child:
-        """Start a process that runs `roles`; it is known as `name` from then on."""
-        argv: list[str] = [str(Path(sys.executable).parent / "gpubinder"), "run", *self._common, "--status-port", "0"]
+    def start(self, name: str, roles: Sequence[str], env: Mapping[str, str] | None = None, *, health: int = 0) -> Child:
+        """Start a process that runs `roles`; it is known as `name` from then on. `health`: port of its status page."""
+        argv: list[str] = [str(Path(sys.executable).parent / "gpubinder"), "run", *self._common]
+        argv += ["--status-port", str(health)]
         for role in roles:
             argv += ["--role", role]
         if "webhooks" in roles:

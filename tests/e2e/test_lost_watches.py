@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest_asyncio
 
 from deploy.local import LocalNats
-from schemas.kinds import CRD, GPU_CLASS
+from schemas.kinds import CRD, GPU_CLASS, POD, VM, VMI
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.fixtures import KUBEVIRT_KINDS
 from tests.cluster.kubevirt import kubevirt_on
 from tests.cluster.nodes import L40S, Nodes
-from tests.e2e.process import ALL
+from tests.e2e.process import ALL, answers
 from tests.e2e.stack import Stack, stack
 from tests.e2e.tenant import eventually
 
@@ -60,20 +60,36 @@ async def test_an_api_server_that_is_killed_costs_time_alone(program: Stack) -> 
     await program.verified()
 
 
-@pytest_asyncio.fixture
-async def without_kubevirt(control_plane: ControlPlane, api: Api) -> AsyncIterator[None]:
-    """A cluster that serves no kind of KubeVirt; afterwards it does again."""
+async def removed(api: Api) -> None:
+    """Take every CRD of KubeVirt away, and wait until none is served."""
     names = [crd["metadata"]["name"] for crd in (await api.get(CRD.path()))["items"]]
     gone = [name for name in names if name.endswith("kubevirt.io")]
     assert len(gone) == len(KUBEVIRT_KINDS)
+    for name in gone:
+        await api.delete(CRD.path(name=name))
+    for name in gone:
+        await api.until(CRD.path(name=name), lambda found: found is None)
+
+
+@pytest_asyncio.fixture
+async def without_kubevirt(control_plane: ControlPlane, api: Api) -> AsyncIterator[None]:
+    """A cluster that serves no kind of KubeVirt; afterwards it does again."""
     try:
-        for name in gone:
-            await api.delete(CRD.path(name=name))
-        for name in gone:
-            await api.until(CRD.path(name=name), lambda found: found is None)
+        await removed(api)
         yield
     finally:
         await asyncio.to_thread(control_plane.admin.install, KUBEVIRT_KINDS)
+
+
+async def told_that_they_are_missing(program: Stack) -> None:
+    """Wait until the log says that no kind of KubeVirt's is served."""
+
+    async def told() -> bool:
+        sessions = (await program.told()).sessions
+        kinds = ("virtualmachines", "virtualmachineinstances", "kubevirts")
+        return all(kind in sessions and not sessions[kind].served for kind in kinds)
+
+    await eventually(told, "the log says that KubeVirt's kinds are not served")
 
 
 async def test_kinds_of_kubevirt_that_come_late_are_followed(
@@ -85,23 +101,47 @@ async def test_kinds_of_kubevirt_that_come_late_are_followed(
     namespace: str,
     tmp_path: Path,
 ) -> None:
-    """D12: on a fresh cluster our program starts before KubeVirt is installed, and serves it without a restart."""
+    """D12, C61: orders are bound before KubeVirt is installed and while it is away; VMs start without a restart.
+
+    A claim that a VM held when the kinds went away stays Bound where it is, and its VM starts there again.
+    """
     async with stack(control_plane, api, nodes, nats, namespace, tmp_path, bare=True) as program:
-        child = program.processes.start("gpubinder", ALL)
+        health = program.processes.health_port
+        child = program.processes.start("gpubinder", ALL, health=health)
+        await told_that_they_are_missing(program)
+        await program.gpu_class("l40s", L40S)
+        await program.node("n1", {L40S: 2})
+        await program.order("mine", "l40s")
+        assert (await program.held("mine", "Bound"))["nodeName"] == "n1"
+        assert await asyncio.to_thread(answers, health, "/readyz")
 
-        async def told() -> bool:
-            sessions = (await program.told()).sessions
-            kinds = ("virtualmachines", "virtualmachineinstances", "kubevirts")
-            return all(kind in sessions and not sessions[kind].served for kind in kinds)
-
-        await eventually(told, "the log says that KubeVirt's kinds are not served")
         await asyncio.to_thread(control_plane.admin.install, KUBEVIRT_KINDS)
         async with kubevirt_on(control_plane, api, namespace, tmp_path, chatter=False):
             await program.ready()
-            await program.gpu_class("l40s", L40S)
-            await program.node("n1", {L40S: 1})
-            await program.vm("vm", [("l40s", 1)])
+            await program.vm("vm", [("l40s", 1)], held=["mine"])
             assert await program.running("vm") == "n1"
+            await program.held("mine", "Bound", vm="vm")
+
+        # Nobody is left who would take KubeVirt's finalizers off.
+        for path in (VM.path(namespace, "vm"), VMI.path(namespace, "vm")):
+            await api.patch(path, {"metadata": {"finalizers": None}})
+        await removed(api)
+        await told_that_they_are_missing(program)
+        await program.node("n2", {L40S: 1})
+        await program.order("late", "l40s")
+        assert (await program.held("late", "Bound"))["nodeName"] == "n2"
+        assert (await program.held("mine", "Bound"))["nodeName"] == "n1"
+        assert await asyncio.to_thread(answers, health, "/readyz")
+
+        await asyncio.to_thread(control_plane.admin.install, KUBEVIRT_KINDS)
+        for pod in await program.launchers():
+            await api.delete(POD.path(namespace, pod["metadata"]["name"]), gracePeriodSeconds="0")
+        (tmp_path / "again").mkdir()
+        async with kubevirt_on(control_plane, api, namespace, tmp_path / "again", chatter=False):
+            await program.vm("vm", [("l40s", 1)], held=["mine"])
+            assert await program.running("vm") == "n1"
+            assert (await program.held("mine", "Bound", vm="vm"))["nodeName"] == "n1"
             assert child.running
+            await program.verified()
             await program.leave()
         assert await api.find(GPU_CLASS.path(name="l40s")) is None
