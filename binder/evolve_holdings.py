@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from binder.book import Book
 from binder.holdings import key_of
-from binder.launchers import claim_names
+from binder.indexes import elder_of, named_by
 from binder.state import GpuSet, Holding
 from schemas import decisions as d
 from schemas.events import Outcome
@@ -53,12 +53,23 @@ def _as_held(book: Book, key: str, holding: Holding) -> Holding:
 
 
 def vm_changed(book: Book, before: AnyView | None, after: AnyView | None) -> None:
-    """Look again at the claims that a VM names, or named: they may go with others now."""
-    for view in (before, after):
-        for name in claim_names(view.gpus) if isinstance(view, VmView) else ():
-            key = f"{view.namespace}/{name}" if view is not None else ""
-            book.held.mark(key)
+    """Look again at the claims that a VM names, or named: they may go with others now.
+
+    Others that name one are concerned only where the oldest is another one.
+    """
+    sides = [view for view in (before, after) if isinstance(view, VmView)]
+    for key in dict.fromkeys(key for view in sides for key in named_by(view)):
+        book.held.mark(key)
+        if _leads(book, key, before) != _leads(book, key, after):
             book.mark_namers(key)
+
+
+def _leads(book: Book, key: str, view: AnyView | None) -> bool:
+    """Say whether nobody else that names a claim now is older than this view of a VM that names it."""
+    if not isinstance(view, VmView) or key not in named_by(view):
+        return False
+    first = book.index.claim_vms.first(key)
+    return first is None or elder_of(view) <= first
 
 
 def class_changed(book: Book, key: str) -> None:

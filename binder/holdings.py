@@ -39,10 +39,8 @@ class Holdings:
 
     def oldest_namer(self, key: str) -> str:
         """Return the oldest VM that names a claim, '' where none does; ages have one-second grain."""
-        vms = [
-            (view.created, view.uid, name) for name in self._index.claim_vms.of(key) if (view := self._state.vm(name))
-        ]
-        return min(vms)[2] if vms else ""
+        elder = self._index.claim_vms.first(key)
+        return elder[-1] if elder is not None else ""
 
     def regroup(self, key: str) -> bool:
         """Let a claim stand in its group, and say whether it stood in another: then both are looked at anew."""

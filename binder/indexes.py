@@ -7,14 +7,15 @@ came, so whoever decides by them sorts (T10).
 from collections.abc import Iterator
 
 from binder.launchers import claim_names
-from binder.members import Members
+from binder.members import Elder, Elders, Members
 from schemas.objects import AnyView, ClaimView, PodView, PvcView, VmiView, VmView
 
 
 class Indexes:
     """Members by key. `vmis`: VMIs by uid, as long as they are seen.
 
-    `claim_vms`, `claim_vmis`: who names a held claim, by the claim's key; `class_claims`: the held claims of a class.
+    `claim_vms`, `claim_vmis`: who names a held claim, by the claim's key, of VMs the oldest first; `class_claims`: the
+    held claims of a class.
     """
 
     def __init__(self) -> None:
@@ -25,7 +26,7 @@ class Indexes:
         self.pvc_vmis = Members()
         self.pvc_pods = Members()
         self.owner_claims = Members()
-        self.claim_vms = Members()
+        self.claim_vms = Elders()
         self.claim_vmis = Members()
         self.class_claims = Members()
 
@@ -39,6 +40,12 @@ class Indexes:
             self.vmis[view.uid] = view
         for members, under, member in self._places(key, view):
             members.add(under, member)
+        if isinstance(before, VmView):
+            for claim in named_by(before):
+                self.claim_vms.drop(claim, elder_of(before))
+        if isinstance(view, VmView):
+            for claim in named_by(view):
+                self.claim_vms.add(claim, elder_of(view))
 
     def _places(self, key: str, view: AnyView | None) -> Iterator[tuple[Members, str, str]]:
         """Name the indexes that hold an object: each with the key it stands under, and as which member."""
@@ -55,9 +62,6 @@ class Indexes:
                     yield self.pvc_vmis, f"{view.namespace}/{name}", view.uid
                 for name in claim_names(view.gpus):
                     yield self.claim_vmis, f"{view.namespace}/{name}", view.uid
-            case VmView():
-                for name in claim_names(view.gpus):
-                    yield self.claim_vms, f"{view.namespace}/{name}", key
             case PvcView():
                 if view.volume:
                     yield self.volume_pvcs, view.volume, key
@@ -68,3 +72,13 @@ class Indexes:
                     yield self.class_claims, view.class_name, key
             case _:
                 pass
+
+
+def named_by(vm: VmView) -> list[str]:
+    """Return the keys of the held claims that a VM names."""
+    return [f"{vm.namespace}/{name}" for name in claim_names(vm.gpus)]
+
+
+def elder_of(vm: VmView) -> Elder:
+    """Return what a VM's age is told by; ages have one-second grain."""
+    return (vm.created, vm.uid, vm.key)

@@ -48,7 +48,7 @@ def youngest_has_it(patch: pytest.MonkeyPatch) -> None:
     """Of the VMs that name a claim the youngest has it."""
 
     def youngest(self: Holdings, key: str) -> str:
-        vms = [(view.created, view.uid, vm) for vm in self._index.claim_vms.of(key) if (view := self._state.vm(vm))]
+        vms = self._index.claim_vms.table().get(key)
         return max(vms)[2] if vms else ""
 
     patch.setattr(Holdings, "oldest_namer", youngest)

@@ -85,6 +85,40 @@ def test_a_decision_costs_what_its_input_touches(act: Callable[[Scene], object])
     assert many < 1.5 * few + 50, (few, many)
 
 
+def test_a_claim_that_many_name_costs_no_more() -> None:
+    """Ten times the VMs, and launchers that wait, on one claim: a VM that is not the oldest costs the same."""
+
+    def named_by(count: int) -> Scene:
+        scene = a_scene(1, 1, lawful=False)
+        scene.show(an_order("held"))
+        gpus = '[{"claimName":"held"}]'
+        for number in range(count):
+            scene.show(VmView(f"vm{number}", "", "", "t", gpus=gpus, created=number))
+            vmi = scene.newer(VmiView(f"vm{number}", "", "", "t", gpus=gpus))
+            scene.watch("virtualmachineinstances", [vmi])
+            scene.admit(vmi, f"r{number}")
+            scene.show(launcher(vmi, f"pod{number}", f"r{number}", {RESOURCE: 1}))
+            scene.show(replace(vmi, active_pods={f"uid-pod{number}": ""}))
+        scene.settled()
+        return scene
+
+    def act(scene: Scene) -> None:
+        scene.show(VmView("vm5", "", "", "t", created=5))
+        scene.show(VmView("new", "", "", "t", gpus='[{"claimName":"held"}]', created=1000))
+
+    small, large = named_by(10), named_by(100)
+    few, many = calls(lambda: act(small)), calls(lambda: act(large))
+
+    assert many < 1.5 * few + 50, (few, many)
+    # The oldest VM has it, stopped too; once that is gone, the next one.
+    assert not _placed(large.remove("pods", "t/pod0") + large.remove("virtualmachineinstances", "t/vm0"))
+    assert _placed(large.remove("virtualmachines", "t/vm0")) == ["vm1"]
+
+
+def _placed(decided: tuple[d.Decision, ...]) -> list[str]:
+    return [one.vmi.name for one in decided if isinstance(one, d.SetPlaced)]
+
+
 def test_a_flood_of_orders_is_served_in_parts_and_in_order() -> None:
     """T5, D6: 200 orders at once are bound 64 an input, the oldest first; the rest hears why."""
     scene = a_scene(1, 100)
