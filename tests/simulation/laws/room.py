@@ -8,6 +8,8 @@ from schemas.objects import Stamp
 from tests.simulation.laws.law import Law
 from tests.simulation.picture import Booking
 
+ENDS = (d.SetReleased, d.VmiGivenUp)
+
 
 class Room(Law):
     """What is booked fits into what the node offers beside all others, as far as the log had seen by then (D2, T14)."""
@@ -40,13 +42,17 @@ class Room(Law):
 
 
 class Kept(Law):
-    """Units stay booked while a launcher that was let go may run: the VMI's phase alone frees nothing."""
+    """Units stay booked while a launcher that was let go may run, and what ran is not given up (D8, C35)."""
 
     @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
+        booking = self.picture.bookings.get(decision.vmi.uid) if isinstance(decision, ENDS) else None
+        if isinstance(decision, d.VmiGivenUp) and booking is not None:
+            pod = self.picture.pod(f"{decision.vmi.namespace}/{booking.pod}")
+            if pod is None or pod.ran:
+                self.found.append(f"{stamp}: {decision.vmi.name} is given up, and {booking.pod} ran on {booking.node}")
         if not isinstance(decision, d.SetReleased):
             return
-        booking = self.picture.bookings.get(decision.vmi.uid)
         if booking is None:
             self.found.append(f"{stamp}: {decision.vmi.name} is released, and was not booked")
         elif self._runs(decision.vmi.namespace, booking):
