@@ -96,7 +96,7 @@ async def test_an_unused_class_goes_with_the_feature_off(program: Stack) -> None
 async def test_deletions_end_without_kubevirt(
     control_plane: ControlPlane, api: Api, nodes: Nodes, nats: LocalNats, namespace: str, tmp_path: Path
 ) -> None:
-    """C23, C61: KubeVirt is taken away under bound claims: orders get what is freed, and claims and classes still go."""
+    """C23, C61: KubeVirt is taken away under bound claims: orders get what is freed, claims and classes still go."""
     crds = [crd["metadata"]["name"] for crd in (await api.get(CRD.path()))["items"]]
     theirs = [name for name in crds if name.endswith("kubevirt.io")]
     async with stack(control_plane, api, nodes, nats, namespace, tmp_path, bare=True) as program:

@@ -237,7 +237,7 @@ class ClusterWords:
         return ()
 
     def do_show(self, words: Words) -> Lines:
-        """`show NODE...|VMI...|CLAIM...|time|placing|left|troubles`: tell what the state holds."""
+        """`show NODE...|VMI...|CLAIM...|time|placing|left|troubles|skips`: tell what the state holds."""
         return [self._shown(name) for name in words.names]
 
     def _shown(self, name: str) -> str:
@@ -249,6 +249,9 @@ class ClusterWords:
         if name == "troubles":
             found = (f"{node}: {', '.join(words)}" for node, words in sorted(state.troubles.items()))
             return "; ".join(found) or "no node is in trouble"
+        if name == "skips":
+            found = (f"{vm.partition('/')[2]}: {', '.join(sorted(nodes))}" for vm, nodes in sorted(state.skips.items()))
+            return "; ".join(found) or "no VM skips a node"
         if name == "left":
             return f"left to look at: {'something' if is_dirty(state) else 'nothing'}"
         node = state.node(name)

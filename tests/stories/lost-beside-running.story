@@ -14,8 +14,13 @@ claim g3 l40s=1
   puts claim g3 on n1: Ordered
 show n1
   n1 has free: cpu 15000, nvidia.com/L40S 0
-# A pod that runs without a booking counts by itself, and its claim, which has no node, holds nothing.
+# A Lost claim holds nothing; the pod of its VM, which runs without a booking, counts by itself.
+node n0 l40s=1 cpu=16
 claim g2 l40s=1
+  puts claim g2 on n0: Ordered
+gone node n0
+pass 60
+  loses claim g2 on n0: NodeGone
   claim g2 waits: NoRoom
 vmi u2 uses=g2 policy=Schedule
 pod u2-pod of u2 bare l40s=1
@@ -24,12 +29,12 @@ run u2-pod
 raw raw n1 l40s=1
 show n1 g2
   n1 has free: cpu 14000, nvidia.com/L40S -2
-  g2 is pending: NoRoom
+  g2 is lost, NodeGone: NoRoom
 node n1 l40s=4 cpu=16
 show n1 g1 g2 g3
   n1 has free: cpu 14000, nvidia.com/L40S 0
   g1 is on n1, of u1
-  g2 is pending: NoRoom
+  g2 is lost, NodeGone: NoRoom
   g3 is on n1
 claim g4 l40s=1
   claim g4 waits: NoRoom

@@ -24,3 +24,10 @@ pin vm1-pod2 n1
 fail vm1-pod2 UnexpectedAdmissionError
   skips n1 for vm1 (u2), NodeRefused: vm1-pod2 goes
   releases vm1 (u2) from n1: NodeRefused
+gone pod vm1-pod2
+gone vmi vm1
+  closes vm1 (u2)
+start vm1 l40s=1 uid=u3 pod=vm1-pod3
+  opens vm1 (u3): l40s x1 by nvidia.com/L40S
+  vm1 (u3) waits: NodeSkipped
+pass 599

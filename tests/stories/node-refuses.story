@@ -24,6 +24,18 @@ start vm1 l40s=1 uid=u2 pod=vm1-pod2
 start vm2 l40s=1
   opens vm2: l40s x1 by nvidia.com/L40S
   places vm2 on n2 for vm2-pod
+start vm3 l40s=4
+  opens vm3: l40s x4 by nvidia.com/L40S
+  places vm3 on n1 for vm3-pod
+pin vm3-pod n1
+fail vm3-pod OutOfnvidia.com/L40S
+  skips n1 for vm3, NodeRefused: vm3-pod goes
+  releases vm3 from n1: NodeRefused
+gone pod vm3-pod
+gone vmi vm3
+  closes vm3
+show skips
+  vm1: n1; vm3: n1
 # Of two that refused it, none is left.
 pin vm1-pod2 n2
 fail vm1-pod2 OutOfcpu

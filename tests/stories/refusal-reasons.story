@@ -37,6 +37,10 @@ start vm11 l40s=1
 start vm12 l40s=1
   opens vm12: l40s x1 by nvidia.com/L40S
   places vm12 on n1 for vm12-pod
+start vm13 l40s=1
+  opens vm13: l40s x1 by nvidia.com/L40S
+  places vm13 on n1 for vm13-pod
+pin vm13-pod n1
 pin vm1-pod n1
 pin vm2-pod n1
 pin vm3-pod n1
@@ -75,6 +79,8 @@ fail vm9-pod Evicted
   releases vm9 from n1: LauncherEnded
 fail vm10-pod Error
   releases vm10 from n1: LauncherEnded
+fail vm13-pod ''
+  releases vm13 from n1: LauncherEnded
 # One that shows a container which was started was taken, whatever it died of.
 fail vm11-pod OutOfmemory ran
   releases vm11 from n1: LauncherEnded

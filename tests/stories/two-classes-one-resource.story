@@ -12,3 +12,20 @@ start one cheap=1
 show n1 n2
   n1 has free: cpu 7000, nvidia.com/L40S 1
   n2 has free: cpu 7000, nvidia.com/L40S 0
+# A class that is edited to count by it, too, brings no unit, and takes none from what runs.
+class edited resource=other
+class edited resource=l40s
+show n1 n2 both
+  n1 has free: cpu 7000, nvidia.com/L40S 1
+  n2 has free: cpu 7000, nvidia.com/L40S 0
+  both is on n2
+start more edited=2
+  opens more: edited x2 by nvidia.com/L40S
+  more waits: NoRoom
+gone class cheap
+show n1 n2 both one more
+  n1 has free: cpu 7000, nvidia.com/L40S 1
+  n2 has free: cpu 7000, nvidia.com/L40S 0
+  both is on n2
+  one is on n1
+  more waits: NoRoom
