@@ -18,6 +18,7 @@ from projector.effects import AnyEffect, DropClaim
 from projector.lanes import Lanes
 from projector.outbox import Outbox
 from projector.plan import drop, is_open, plan, undecided
+from projector.usage_records import UsageRecords
 from projector.verdicts import Kind, Verdict
 from schemas.decisions import ClaimDropped, Decision
 from schemas.events import Outcome
@@ -58,6 +59,7 @@ class Projector:
     ) -> None:
         self._applier = Applier(kube, instance=instance, clock=clock)
         self._counts = ClassCounts(kube)
+        self._usage = UsageRecords(kube)
         self._outbox = Outbox(journal)
         self._lanes: Lanes[GpuSet | _Drop | _Closed] = Lanes()
         self._sets_at_once = sets_at_once
@@ -69,10 +71,12 @@ class Projector:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.work())
             tasks.create_task(self._counts.run(follower.book))
+            tasks.create_task(self._usage.run(follower.book))
             self._counts.changed()
             # 2. Each step only says which sets changed; the newest decision of each is written.
             async for step in follower.steps():
                 self.take(step.state, step.touched, step.decided)
+                self._usage.take(step.state, step.touched, step.decided)
                 self._counts.changed()
 
     def begin(self, state: State) -> None:
