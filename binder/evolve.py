@@ -71,7 +71,7 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
         case e.SessionSynced():
             evolve_objects.sync(book, sequence, event)
         case e.NotServed():
-            _freeze(book, event.kind, event.session)
+            _freeze(book, sequence, event.kind, event.session)
         case e.Progress():
             for kind, session, rv in event.marks:
                 _progress(book, sequence, kind, session, rv)
@@ -176,11 +176,11 @@ def _advance(state: State, stamp_ns: int) -> None:
     state.stamp_ns = stamp_ns
 
 
-def _freeze(book: Book, kind: str, number: int) -> None:
-    """A kind that is not served stays as it was known (D12)."""
+def _freeze(book: Book, sequence: int, kind: str, number: int) -> None:
+    """A kind that is not served stays as it was known (D12); that it isn't is known as of now."""
     session = book.state.sessions.get(kind)
     if session is not None and session.number == number:
-        book.store_session(kind, replace(session, served=False, synced=False))
+        book.store_session(kind, replace(session, served=False, synced=False, progress=sequence))
 
 
 def _progress(book: Book, sequence: int, kind: str, number: int, rv: str) -> None:

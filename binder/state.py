@@ -8,9 +8,10 @@ from enum import IntFlag
 
 import msgspec
 
-from schemas.decisions import HeldClaim, TemplateClaim, VmiId
+from schemas.decisions import HeldClaim, Over, TemplateClaim, VmiId
 from schemas.objects import (
     AnyView,
+    BudgetView,
     ClaimView,
     ClassView,
     KubeVirtView,
@@ -22,6 +23,7 @@ from schemas.objects import (
     PvView,
     SettingsView,
     Stamp,
+    TenantView,
     VmiView,
     VmView,
 )
@@ -42,8 +44,13 @@ NEEDED_KINDS = (
     "virtualmachines",
     "virtualmachineinstances",
     "configmaps",
+    "gpubudgets",
+    "helmreleases",
 )
 """Kinds that must be synced before anything is placed, by plural; the keys of `State.objects`."""
+
+FOREIGN_KINDS = ("helmreleases",)
+"""Kinds of programs that a cluster need not have: not served, they are not waited for."""
 
 
 class Touch(IntFlag):
@@ -52,6 +59,13 @@ class Touch(IntFlag):
     GROWN = 1
     SHRUNK = 2
     STATIC = 4
+
+
+class Loosened(IntFlag):
+    """How a budget changed since the last pass: units were freed under it, or it allows another number."""
+
+    FREED = 1
+    LIMIT = 2
 
 
 class Session(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -117,6 +131,7 @@ class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     attached: VmiId | None = None
     reason: Wait | None = None
     message: str = ""
+    over: Over | None = None
     told: Stamp = Stamp()
     refused: str = ""
     fails: int = 0
@@ -160,6 +175,7 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     released: Release | None = None
     reason: Wait | None = None
     message: str = ""
+    over: Over | None = None
     told: Stamp = Stamp()
     missing: bool = False
     refusal: str = ""
@@ -180,7 +196,8 @@ class State(msgspec.Struct, omit_defaults=True):
     launcher, by VM and node. `holdings`: held claims by key. `kept`: the node that is kept for the set which has
     waited longest. `troubles`: since which logical time a node can't keep what is booked on it, by node and by what
     is wrong. `paused`: who paused placing by a command. `dirty_*`: what the next pass must
-    look at: sets by VMI uid, claims by key, nodes by name with `Touch` bits. `voided`: inputs that no fold may
+    look at: sets by VMI uid, claims by key, nodes by name with `Touch` bits,
+    budgets by "NAMESPACE KEY" with `Loosened` bits. `voided`: inputs that no fold may
     read, by EVENTS sequence in digits, and who said so.
     """
 
@@ -206,6 +223,7 @@ class State(msgspec.Struct, omit_defaults=True):
     dirty_sets: dict[str, bool] = {}
     dirty_claims: dict[str, bool] = {}
     dirty_nodes: dict[str, int] = {}
+    dirty_budgets: dict[str, int] = {}
     voided: dict[str, str] = {}
 
     def node(self, name: str) -> NodeView | None:
@@ -244,6 +262,14 @@ class State(msgspec.Struct, omit_defaults=True):
         """Return the namespace of that name."""
         return self.objects["namespaces"].get(name)  # type: ignore[return-value]  # its own kind
 
+    def budget(self, key: str) -> BudgetView | None:
+        """Return the budget `namespace/name`."""
+        return self.objects["gpubudgets"].get(key)  # type: ignore[return-value]  # its own kind
+
+    def tenant(self, key: str) -> TenantView | None:
+        """Return the tenant's HelmRelease `namespace/name`."""
+        return self.objects["helmreleases"].get(key)  # type: ignore[return-value]  # its own kind
+
     def kubevirts(self) -> list[KubeVirtView]:
         """Return the KubeVirt CRs by key."""
         return [view for _, view in sorted(self.objects["kubevirts"].items())]  # type: ignore[misc]  # its own kind
@@ -256,9 +282,14 @@ class State(msgspec.Struct, omit_defaults=True):
 
 
 def is_current(state: State, kind: str) -> bool:
-    """Say whether a kind is synced and has shown life since the newest epoch began (T11)."""
+    """Say whether a kind is synced and has shown life since the newest epoch began (T11).
+
+    One of another program's kinds may also be known not to be served since then.
+    """
     session = state.sessions.get(kind)
-    return session is not None and session.synced and session.progress > state.epoch_events
+    if session is None or session.progress <= state.epoch_events:
+        return False
+    return session.synced or (kind in FOREIGN_KINDS and not session.served)
 
 
 def empty_state() -> State:

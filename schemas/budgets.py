@@ -1,4 +1,4 @@
-"""GPUBudget as the API server keeps it: how many units a tenant and all below it may hold, and how many they do (B1)."""
+"""GPUBudget as the API server keeps it: units that a tenant and all below it may hold, and do hold (B1)."""
 
 from typing import Annotated, ClassVar
 
@@ -15,7 +15,8 @@ UNITS_MAX = 1_000_000_000
 _KEY_RULE = Rule(
     f"self.all(key, key == '{names.BUDGET_TOTAL}' || "
     "(key.size() <= 317 && key.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')"
-    " && !key.split('/')[0].endsWith('kubernetes.io') && !key.startsWith('requests.')))",
+    " && !key.split('/')[0].endsWith('kubernetes.io') && !key.split('/')[0].endsWith('k8s.io')"
+    " && !key.startsWith('requests.') && !key.startsWith('limits.')))",
     f"a key is {names.BUDGET_TOTAL}, {names.BUDGET_CLASS_PREFIX}CLASS, or an extended resource as nodes offer it",
 )
 
