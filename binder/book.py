@@ -8,24 +8,35 @@ import heapq
 from collections.abc import Iterable
 from typing import cast
 
+from binder.holdings import Holdings, own_units, share_of
 from binder.indexes import Indexes
-from binder.launchers import gated_launchers, may_be_served, newest
+from binder.launchers import claim_names, gated_launchers, may_be_served, newest
 from binder.order import DIRTY, ENDS, Group, Line, Rank, rank_of, woken_by
 from binder.settings import settings_of
 from binder.skips import Skips, deadlines_of
-from binder.state import NEEDED_KINDS, Admitted, GpuSet, Session, State, Touch, is_current
-from binder.usage import Share, Usage, booking_of
-from schemas.objects import AnyView, ClassView, NodeView, PodView, VmiView
+from binder.state import NEEDED_KINDS, Admitted, GpuSet, Holding, Session, State, Touch, is_current
+from binder.troubles import Troubles
+from binder.usage import Share, Usage, booking_of, units
+from schemas.objects import AnyView, ClassView, NodeView, PodView, VmiView, VmView
 
 ADMITTED_KEPT_NS = 600 * 1_000_000_000
 """Logical time for which an answered launcher create is remembered while its VMI was never seen."""
 
+INDEXED_FIRST = (
+    "gpuclasses",
+    "nodes",
+    "virtualmachines",
+    "virtualmachineinstances",
+    "persistentvolumeclaims",
+    "gpuclaims",
+)
 GROWN, SHRUNK = int(Touch.GROWN), int(Touch.SHRUNK)
 
 
 class Book:
     """State plus indexes. `usage` counts amounts, `line` keeps the sets that a pass may have to look at.
 
+    `held`: the groups of held claims, with their line.
     `behind`: kinds that are not synced, or showed no life in this epoch: while there are any, nothing is placed.
     """
 
@@ -35,29 +46,34 @@ class Book:
         self._line = Line()
         self._moved: dict[str, bool] = {}
         self.index = Indexes()
+        self.held = Holdings(state, self.index, self.goes_with_set)
         self.claim_sets: dict[str, str] = {}
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []
         self.skips = Skips(state)
+        self.troubles = Troubles(state, self.usage)
         self.settings = settings_of(state)
         self.behind = {kind: True for kind in NEEDED_KINDS if not is_current(state, kind)}
         self._rebuild()
 
     def _rebuild(self) -> None:
-        state, dirty_nodes = self.state, dict(self.state.dirty_nodes)
-        for kind in ("gpuclasses", "nodes", "virtualmachineinstances", "persistentvolumeclaims", "gpuclaims"):
+        state, dirty_nodes, dirty_holdings = self.state, dict(self.state.dirty_nodes), dict(self.state.dirty_holdings)
+        for kind in INDEXED_FIRST:
             for key, view in state.objects[kind].items():
                 self._index_object(kind, key, None, view)
         for uid, gpu_set in state.sets.items():
             self._index_set(uid, None, gpu_set)
+        for key, holding in state.holdings.items():
+            self._index_holding(key, None, holding)
         for key, view in state.objects["pods"].items():
             self._index_object("pods", key, None, view)
         self.deadlines.extend((admitted.at_ns + ADMITTED_KEPT_NS, uid) for uid, admitted in state.admitted.items())
         heapq.heapify(self.deadlines)
         for uid in {**state.sets, **state.dirty_sets}:
             self.line_up(uid)
-        # Deriving marks nodes as touched; what was dirty is part of the state and stays as it was.
-        state.dirty_nodes = dirty_nodes
+        # Deriving marks nodes and claims as touched; what was dirty is part of the state and stays as it was.
+        state.dirty_nodes, state.dirty_holdings = dirty_nodes, dirty_holdings
+        self.troubles.begin()
 
     def free(self, node: NodeView, resource: str) -> int:
         """Return what is left of a resource on a node; below zero where more is used than offered."""
@@ -110,6 +126,32 @@ class Book:
         self._index_set(uid, before, gpu_set)
         self.line_up(uid)
 
+    def store_holding(self, key: str, holding: Holding | None) -> None:
+        """Put what is held of a claim into the state, or take it out (None)."""
+        before = self.state.holdings.get(key)
+        if holding is None:
+            self.state.holdings.pop(key, None)
+        else:
+            self.state.holdings[key] = holding
+        self._index_holding(key, before, holding)
+        if _usable(before) != _usable(holding):
+            self.mark_namers(key)
+        if holding is not None and holding.attached is not None and (before is None or before.node != holding.node):
+            # Its set may now find room where it found none, and the other way round.
+            self.mark(holding.attached.uid)
+
+    def mark_namers(self, key: str) -> None:
+        """Mark the sets of the VMIs that name a held claim."""
+        for uid in self.index.claim_vmis.of(key):
+            self.mark(uid)
+
+    def goes_with_set(self, group: str) -> bool:
+        """Say whether a group of held claims is served with the set of its VMI: booked, or behind our gate."""
+        gpu_set, vmi = self.state.sets.get(group), self.vmi_of(group)
+        if gpu_set is None or gpu_set.node:
+            return gpu_set is not None
+        return vmi is not None and may_be_served(vmi) and self.launcher_of(vmi) is not None
+
     def store_session(self, kind: str, session: Session) -> None:
         """Put a kind's session into the state."""
         self.state.sessions[kind] = session
@@ -140,6 +182,11 @@ class Book:
         if uid in self.state.sets or (vmi is not None and vmi.active_pods):
             self.state.dirty_sets[uid] = True
             self.line_up(uid)
+            self.held.mark_group(uid)
+
+    def is_dirty(self, uid: str) -> bool:
+        """Say whether a set is to be looked at whatever the nodes do."""
+        return uid in self.state.dirty_sets
 
     def unmark(self, uid: str) -> None:
         """Say that a set was looked at."""
@@ -158,6 +205,8 @@ class Book:
     def line_up(self, uid: str) -> None:
         """Say that something about a set's place in the line changed."""
         self._moved[uid] = True
+        if self.held.members.count(uid):
+            self.held.line_up(uid)
 
     def _line_up(self, uid: str) -> None:
         if uid not in self.state.dirty_sets and uid not in self.state.sets:
@@ -173,7 +222,7 @@ class Book:
         pod = self.launcher_of(vmi)
         groups: tuple[Group, ...] = (DIRTY,) if dirty else ()
         if gpu_set is not None and pod is not None and may_be_served(vmi):
-            groups += woken_by(gpu_set)
+            groups += woken_by(gpu_set.reason, units(gpu_set), own_units(self.held.of(uid)).values())
         self._line.put(uid, rank_of(self.state, uid, key, pod), groups)
 
     def _index_object(self, kind: str, key: str, before: AnyView | None, view: AnyView | None) -> None:
@@ -181,6 +230,7 @@ class Book:
         match kind:
             case "nodes":
                 self.usage.rank(key)
+                self.troubles.node_changed(key, before, view)
             case "pods":
                 self._index_pod(key, cast("PodView | None", before), cast("PodView | None", view))
             case "virtualmachineinstances":
@@ -189,6 +239,10 @@ class Book:
                         self.line_up(vmi.uid)
             case "gpuclasses":
                 self._index_class(before, view)
+            case "gpuclaims":
+                self.held.weigh(key)
+            case "virtualmachines":
+                self._index_vm(cast("VmView | None", before), cast("VmView | None", view))
             case "configmaps":
                 self.settings = settings_of(self.state)
             case _:
@@ -200,6 +254,26 @@ class Book:
             self._line_up_owners(before)
         if view is not None and view.owner_uid:
             self._line_up_owners(view)
+
+    def _index_vm(self, before: VmView | None, view: VmView | None) -> None:
+        for side in (before, view):
+            for name in claim_names(side.gpus) if side is not None else ():
+                key = f"{side.namespace}/{name}" if side is not None else ""
+                if key in self.state.holdings:
+                    self.held.regroup(key)
+
+    def _index_holding(self, key: str, before: Holding | None, after: Holding | None) -> None:
+        for side, sign in ((after, 1), (before, -1)):
+            if side is not None and side.claim.resource:
+                self.usage.refer(side.claim.resource, sign)
+        self._take("holdings", key, share_of(self.state, after))
+        self.held.regroup(key)
+        self.held.weigh(key)
+        if key in self.held.group_of:
+            self.held.line_up(self.held.group_of[key])
+        for side in (before, after):
+            if side is not None and side.attached is not None:
+                self.line_up(side.attached.uid)
 
     def _line_up_owners(self, pod: PodView) -> None:
         self.line_up(pod.owner_uid)
@@ -230,14 +304,21 @@ class Book:
     def _index_set(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
         if (before.claims if before else ()) != (after.claims if after else ()):
             self._index_claims(uid, before, after)
+        if (before.node if before else "") != (after.node if after else ""):
+            # What the launcher's booking counts is not counted again, and may not go.
+            for key in self.held.members.of(uid):
+                self._take("holdings", key, share_of(self.state, self.state.holdings[key]))
+                self.held.weigh(key)
+        self.troubles.index_set(uid, before, after)
         known = deadlines_of(before)
         for at_ns in deadlines_of(after):
-            if at_ns not in known:
+            if at_ns not in known and at_ns > self.state.now_ns:
                 heapq.heappush(self.deadlines, (at_ns, uid))
         self._take("sets", uid, (after.node, after.requests) if after is not None and after.node else None)
         if booking_of(before) != booking_of(after):
             for key in self.index.pods_by_vmi.of(uid):
                 self._count_pod(key, self.state.pod(key))
+        self.troubles.settle(before, after)
 
     def _index_claims(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
         if before is not None:
@@ -252,7 +333,13 @@ class Book:
 
     def _take(self, table: str, key: str, share: Share | None) -> None:
         before, changed = self.usage.take(table, key, share)
-        if changed and before is not None:
-            self.touch(before[0], GROWN)
-        if changed and share is not None:
-            self.touch(share[0], SHRUNK)
+        for side, how in ((before, GROWN), (share, SHRUNK)) if changed else ():
+            if side is not None:
+                self.touch(side[0], how)
+                if table == "pods":
+                    self.troubles.refresh(side[0])
+
+
+def _usable(holding: Holding | None) -> tuple[object, ...]:
+    """Return what decides who may use a claim."""
+    return (holding.claim.uid, holding.attached, holding.freed) if holding is not None else ()

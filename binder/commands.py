@@ -1,6 +1,7 @@
 """An operator's commands: what each one does, and the sentence that answers it."""
 
 from binder.book import Book
+from binder.evolve_holdings import look_again as look_at_holdings
 from binder.evolve_skips import look_again
 from schemas import decisions as d
 from schemas.events import Command
@@ -52,6 +53,8 @@ def carry_out(book: Book, decision: d.Commanded) -> None:
             for uid, gpu_set in book.state.sets.items():
                 if not gpu_set.node:
                     book.mark(uid)
+            book.troubles.look_everywhere()
+            look_at_holdings(book)
         case Order.UNSKIP:
             key = f"{decision.namespace}/{decision.name}"
             for node in book.skips.of(key):

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 
 from binder import commands
 from binder.book import Book
+from binder.decide_holdings import freeing, restoring, serving
 from binder.decide_set import ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty
+from binder.keeping import letting_go
 from binder.launchers import may_be_served
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
@@ -29,13 +31,28 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
         yield answer_pod(event)
     elif isinstance(event, e.Command):
         yield commands.answer(book, event)
-    # 2. Nothing is placed or given up on a picture that may be old.
-    if book.behind or not is_dirty(book.state):
-        return
     spent = Spent()
-    for decision in _pass(book, spent):
+    for decision in _steps(book, spent):
         spent.add(decision)
         yield decision
+
+
+def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
+    # 2. What is being deleted may go once nothing uses it, whether or not KubeVirt is there (F1, C23).
+    if may_finalize(book):
+        for freed in freeing(book):
+            if spent.is_all():
+                return
+            yield freed
+    # 3. Nothing is placed or given up on a picture that may be old.
+    if not book.behind and is_dirty(book.state):
+        yield from _pass(book, spent)
+
+
+def may_finalize(book: Book) -> bool:
+    """Say whether finalizers may go: of each kind either the picture is new, or there is none to be had (C23)."""
+    sessions = book.state.sessions
+    return all(kind in sessions and not sessions[kind].served for kind in book.behind)
 
 
 def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
@@ -43,13 +60,25 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         if spent.is_all():
             return
         yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
-    # 3. What ended frees its units first.
+    # 4. Claims that go together are brought together before anything is placed (D10).
+    yield from restoring(book, spent)
+    # 5. What ended frees its units.
     for uid in book.line.members(ENDS):
         if spent.is_all():
             return
         yield from ending(book, uid)
-    # 4. Then the gated pods, in their order; who gets no place hears why when all are served.
-    touched, unplaced = Touched(book), list[VmiView]()
+    for let_go in letting_go(book):
+        if spent.is_all() and not spent.is_about(let_go.vmi.uid):
+            return
+        yield let_go
+    # 6. Then the gated pods, in their order; who gets no place hears why when all are served.
+    yield from _gated(book, spent)
+    # 7. Lost groups are rebound before new orders are bound.
+    yield from serving(book, spent)
+
+
+def _gated(book: Book, spent: Spent) -> Iterator[d.Decision]:
+    touched, unplaced = Touched(book, book), list[VmiView]()
     rank = FIRST
     while (head := _next(book, touched, rank)) is not None:
         rank, uid = head, head[-1]

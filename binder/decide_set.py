@@ -1,15 +1,18 @@
 """What to do about one set: end it, open it, place it, or say why it waits."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from binder.book import Book
-from binder.launchers import class_entries, gated_launchers, volume_terms
+from binder.holdings import own_units
+from binder.launchers import class_entries, gated_launchers, names_gpus, volume_terms
+from binder.naming import held_claims
 from binder.placement import Need, fit, nearest
 from binder.rules.serving import selector_accepts, terms_accept
+from binder.settings import is_paused
 from binder.skips import giving_up
 from binder.state import GpuSet
-from binder.usage import units
+from binder.usage import claims_of, units
 from schemas import decisions as d
 from schemas.names import GATE
 from schemas.objects import PodView, VmiView
@@ -22,6 +25,9 @@ MESSAGES = {
     Wait.NO_LAUNCHER: "the launcher pod was not admitted by this program, or another pod carries its stamp; "
     "remove that pod, or restart the VM",
     Wait.CLASS_NOT_FOUND: "a GPU class of this VM does not exist (any more); create it or change the VM's template",
+    Wait.CLAIM_NOT_FOUND: "a held claim that this VM names does not exist, is being deleted, or is a VM's own; "
+    "order it, or change the VM's template",
+    Wait.CLAIM_IN_USE: "a held claim that this VM names is used by another VM, or an older VM names it too",
     Wait.FOREIGN_GATE: "the launcher pod waits behind another controller's scheduling gate; ours is taken off last",
     Wait.REQUESTS_MISMATCH: "the launcher pod's GPU requests differ from the VM's entries; restart the VM",
     Wait.VOLUME_NOT_FOUND: "a volume of this VM, or its claim, does not exist",
@@ -93,24 +99,35 @@ def _still_fits(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:
 
 
 def opening(book: Book, vmi: VmiView) -> d.SetOpened | None:
-    """Open the set of a gated launcher, or say the claims again that were deleted under a living set.
+    """Open the set of a gated launcher, or say it again where claims were deleted under it or are others now.
 
-    One template claim per class entry, counted by the class's resource name of now (T24).
+    One template claim per class entry, counted by the class's resource name of now (T24); held claims as named.
     """
     gpu_set = book.state.sets.get(vmi.uid)
-    if gpu_set is not None and gpu_set.claims:
-        return d.SetOpened(gpu_set.vmi, gpu_set.claims) if gpu_set.missing else None
-    claims = _claims(book, vmi) if book.launcher_of(vmi) is not None else ()
-    return d.SetOpened(d.VmiId(vmi.namespace, vmi.name, vmi.uid), claims) if claims else None
+    if gpu_set is not None and gpu_set.node:
+        return d.SetOpened(gpu_set.vmi, gpu_set.claims, gpu_set.held) if gpu_set.missing else None
+    if book.launcher_of(vmi) is None and not _is_open(gpu_set):
+        return None
+    held = held_claims(book, vmi)
+    claims = gpu_set.claims if gpu_set is not None and _is_open(gpu_set) else _claims(book, vmi)
+    if claims is None or isinstance(held, Wait) or not (claims or held):
+        return None
+    if gpu_set is not None and (gpu_set.claims, gpu_set.held) == (claims, held) and not gpu_set.missing:
+        return None
+    return d.SetOpened(d.VmiId(vmi.namespace, vmi.name, vmi.uid), claims, held)
 
 
-def _claims(book: Book, vmi: VmiView) -> tuple[d.TemplateClaim, ...]:
-    """Return the set's claims, none where a class does not exist."""
+def _is_open(gpu_set: GpuSet | None) -> bool:
+    return gpu_set is not None and bool(gpu_set.claims or gpu_set.held)
+
+
+def _claims(book: Book, vmi: VmiView) -> tuple[d.TemplateClaim, ...] | None:
+    """Return the set's template claims, None where a class does not exist."""
     claims: list[d.TemplateClaim] = []
     for index, entry in enumerate(class_entries(vmi)):
         view = book.state.gpu_class(entry.class_name)
         if view is None:
-            return ()
+            return None
         name = claim_name(vmi.name, vmi.uid, index)
         claims.append(d.TemplateClaim(name, entry.class_name, entry.count, view.resource))
     return tuple(claims)
@@ -122,13 +139,13 @@ def claim_name(vmi: str, uid: str, index: int) -> str:
     return vmi[: CLAIM_NAME_MAX - len(tail)].rstrip("-.") + tail
 
 
-def placing(book: Book, vmi: VmiView, among: Iterable[str] | None) -> d.SetPlaced | None:
+def placing(book: Book, vmi: VmiView, among: Collection[str] | None) -> d.SetPlaced | None:
     """Place the whole set, or pin again what is booked; None where neither can be.
 
     `among`: the only nodes that can have become fit since the set was last told its reason, None for all.
     """
     gpu_set = book.state.sets.get(vmi.uid)
-    if gpu_set is None or not gpu_set.claims or (gpu_set.pinned and not gpu_set.temporary):
+    if gpu_set is None or not _is_open(gpu_set) or (gpu_set.pinned and not gpu_set.temporary):
         return None
     pod = book.launcher_of(vmi)
     if pod is None:
@@ -157,11 +174,11 @@ def telling(book: Book, vmi: VmiView, among: Iterable[str] | None) -> d.SetWaits
         return None
     pod = book.launcher_of(vmi)
     if pod is None:
-        stranger = gated_launchers(book.state, vmi, book.index.pods_by_vmi.of(vmi.uid)) and class_entries(vmi)
+        stranger = gated_launchers(book.state, vmi, book.index.pods_by_vmi.of(vmi.uid)) and names_gpus(vmi)
         return _waits(vmi, gpu_set, Wait.NO_LAUNCHER, MESSAGES[Wait.NO_LAUNCHER]) if stranger else None
-    if gpu_set is None or not gpu_set.claims:
-        missing = bool(class_entries(vmi))
-        return _waits(vmi, gpu_set, Wait.CLASS_NOT_FOUND, MESSAGES[Wait.CLASS_NOT_FOUND]) if missing else None
+    if gpu_set is None or not _is_open(gpu_set):
+        missing = _missing(book, vmi)
+        return _waits(vmi, gpu_set, missing, MESSAGES[missing]) if missing is not None else None
     need = _standing(book, vmi, gpu_set, pod)
     if need is Wait.WRITE_REFUSED:
         return _waits(vmi, gpu_set, need, f"a write was refused ({gpu_set.refused}); it is tried again")
@@ -171,12 +188,23 @@ def telling(book: Book, vmi: VmiView, among: Iterable[str] | None) -> d.SetWaits
     return _waits(vmi, gpu_set, reason, f"{MESSAGES[reason]} ({_asked(gpu_set)})")
 
 
+def _missing(book: Book, vmi: VmiView) -> Wait | None:
+    """Return why a set can't be opened; None for a VMI that names nothing that could be read."""
+    if _claims(book, vmi) is None:
+        return Wait.CLASS_NOT_FOUND
+    held = held_claims(book, vmi)
+    return held if isinstance(held, Wait) else None
+
+
 def _standing(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait:
     """Return what the set asks of a node, or the reason not even to ask."""
     if gpu_set.retry_ns > book.state.now_ns:
         return Wait.WRITE_REFUSED
-    if book.state.paused or book.settings.paused or not book.settings.enabled:
+    if is_paused(book.state, book.settings):
         return Wait.PAUSED
+    held = held_claims(book, vmi)
+    if isinstance(held, Wait):
+        return held
     if pod.gates != (GATE,):
         return Wait.FOREIGN_GATE
     if not _requests_match(book, gpu_set, pod):
@@ -189,12 +217,13 @@ def need_of(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | W
     volumes = volume_terms(book.state, vmi, pod)
     if volumes is None:
         return Wait.VOLUME_NOT_FOUND
-    classes = [book.state.gpu_class(claim.class_name) for claim in gpu_set.claims]
+    classes = [book.state.gpu_class(claim.class_name) for claim in claims_of(gpu_set)]
     if any(view is None for view in classes):
         return Wait.CLASS_NOT_FOUND
     tolerations = tuple(view.tolerations for view in classes if view is not None)
     skipped = book.skips.of(vmi.key)
-    return Need(units(gpu_set), pod.requests, tolerations, pod.node_selector, pod.terms, volumes, skipped)
+    own = own_units(book.held.of(vmi.uid)) if gpu_set.held else {}
+    return Need(units(gpu_set), pod.requests, tolerations, pod.node_selector, pod.terms, volumes, skipped, own)
 
 
 def _requests_match(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:
@@ -205,7 +234,9 @@ def _requests_match(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:
 
 
 def _asked(gpu_set: GpuSet) -> str:
-    return ", ".join(f"{claim.class_name} x{claim.count}" for claim in gpu_set.claims)
+    asked = [f"{claim.class_name} x{claim.count}" for claim in gpu_set.claims]
+    asked += [f"{claim.class_name} x{claim.count} of claim {claim.name}" for claim in gpu_set.held]
+    return ", ".join(asked)
 
 
 def _waits(vmi: VmiView, gpu_set: GpuSet | None, reason: Wait, message: str) -> d.SetWaits | None:

@@ -7,7 +7,7 @@ a restart logged decisions are applied by the same functions, never decided agai
 import msgspec
 from msgspec.structs import replace
 
-from binder import commands, evolve_objects, evolve_sets, evolve_skips
+from binder import commands, evolve_holdings, evolve_objects, evolve_sets, evolve_skips
 from binder.book import Book
 from binder.state import NEEDED_KINDS, State, is_current
 from schemas import decisions as d
@@ -24,7 +24,8 @@ SETS_PER_INPUT_MAX = 64
 BYTES_PER_INPUT_MAX = 512 * 1024
 """How many bytes of decisions one input may lead to before the rest waits likewise: affinities can be long (T5)."""
 
-SET_DECISIONS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.NodeSkipped, d.SetClosed)
+SET_DECISIONS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.NodeSkipped, d.VmiGivenUp, d.SetClosed)
+HELD_DECISIONS = (d.HeldPlaced, d.HeldLost, d.HeldWaits)
 LAST_WORDS = (d.SetPlaced, d.SetWaits, d.SetClosed)
 """Decisions after which a pass has nothing more to say of a set."""
 
@@ -42,7 +43,9 @@ class Spent:
         """Count a decision: answers to requests are free, everything else is about a set or a claim."""
         if isinstance(decision, SET_DECISIONS):
             self._about[decision.vmi.uid] = True
-        elif isinstance(decision, d.ClaimDropped):
+        elif isinstance(decision, HELD_DECISIONS):
+            self._about[decision.claims[0].uid] = True
+        elif isinstance(decision, d.ClaimDropped | d.HeldFreed):
             self._about[decision.uid] = True
         else:
             return
@@ -79,6 +82,8 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
             # Evidence is ordinary observation; what is older than the fold's own changes nothing (T15).
             for view in event.classes:
                 evolve_objects.believe_evidence(book, "gpuclasses", view)
+            for claim in event.claims:
+                evolve_objects.believe_evidence(book, "gpuclaims", claim)
         case e.Outcomes():
             for outcome in event.outcomes:
                 evolve_sets.hear(book, outcome)
@@ -100,15 +105,23 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
         case d.NodeSkipped():
             evolve_skips.skipped(book, stamp, decision)
         case d.SetClosed():
-            evolve_sets.closed(book, decision)
+            evolve_sets.closed(book, stamp, decision)
         case d.PodAdmitted():
             evolve_sets.admitted(book, decision)
         case d.Commanded():
             commands.carry_out(book, decision)
-        case d.VmiGivenUp() | d.NodeKept():
+        case d.VmiGivenUp():
+            evolve_sets.vmi_given_up(book, stamp, decision)
+        case d.NodeKept():
             pass
-        case d.HeldPlaced() | d.HeldLost() | d.HeldWaits() | d.HeldFreed():
-            pass
+        case d.HeldPlaced():
+            evolve_holdings.placed(book, stamp, decision)
+        case d.HeldLost():
+            evolve_holdings.lost(book, stamp, decision)
+        case d.HeldWaits():
+            evolve_holdings.waits(book, stamp, decision)
+        case d.HeldFreed():
+            evolve_holdings.freed(book, stamp, decision)
         case d.ClassGuarded() | d.ClassFreed():
             pass
         case d.ClaimDropped() | d.VmiAdmitted() | d.Refused() | d.Rejected():
@@ -135,6 +148,8 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
     if not bound_reached(decided):
         for uid in list(state.dirty_sets) if state.dirty_sets else ():
             book.unmark(uid)
+        for key in list(state.dirty_holdings) if state.dirty_holdings else ():
+            book.held.unmark(key)
         state.dirty_claims.clear()
         state.dirty_nodes.clear()
         return
@@ -143,6 +158,9 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
             book.unmark(decision.vmi.uid)
         elif isinstance(decision, d.ClaimDropped):
             state.dirty_claims.pop(f"{decision.namespace}/{decision.name}", None)
+        elif isinstance(decision, d.HeldPlaced | d.HeldWaits):
+            for claim in decision.claims:
+                book.held.unmark(f"{decision.namespace}/{claim.name}")
 
 
 def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
@@ -157,7 +175,7 @@ def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
 
 def is_dirty(state: State) -> bool:
     """Say whether a pass has something to look at."""
-    return bool(state.dirty_sets or state.dirty_nodes or state.dirty_claims)
+    return bool(state.dirty_sets or state.dirty_nodes or state.dirty_claims or state.dirty_holdings)
 
 
 def may_place(state: State) -> bool:

@@ -6,6 +6,7 @@ Older sessions are ignored; a relist's end removes only what is absent and not n
 
 from msgspec.structs import replace
 
+from binder import evolve_holdings
 from binder.book import Book
 from binder.evolve_sets import claims_went_back, confirm_pin, forget_wait, pods_went_back
 from binder.evolve_skips import node_changed, watch_launcher
@@ -78,6 +79,7 @@ def sync(book: Book, sequence: int, event: SessionSynced) -> None:
         pods_went_back(book)
     if session.rewound and event.kind == "gpuclaims":
         claims_went_back(book)
+        evolve_holdings.went_back(book)
     del state.listing[event.kind]
     book.store_session(event.kind, replace(session, synced=True, rv=event.rv, progress=sequence))
 
@@ -139,6 +141,8 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
                 book.mark(view.uid)
             if after is not None and (before is None or before.uid != after.uid):
                 book.state.dirty_claims.update(dict.fromkeys(book.index.owner_claims.of(after.uid), True))
+        case VmView():
+            evolve_holdings.vm_changed(book, before, after)
         case PvcView():
             _mark_volume(book, view.key)
         case ClaimView():
@@ -213,6 +217,7 @@ def _mark_volume(book: Book, pvc_key: str) -> None:
 
 
 def _mark_claim(book: Book, before: AnyView | None, after: AnyView | None) -> None:
+    evolve_holdings.observed(book, before, after)
     if isinstance(after, ClaimView) and after.template:
         book.state.dirty_claims[after.key] = True
     if isinstance(before, ClaimView) and after is None:
@@ -224,12 +229,17 @@ def _mark_claim(book: Book, before: AnyView | None, after: AnyView | None) -> No
 
 def _mark_class_users(book: Book, name: str) -> None:
     """Look again at every set that waits and names the class: tolerations or existence changed."""
+    book.troubles.classes_changed()
     for uid, gpu_set in book.state.sets.items():
         if not gpu_set.node and (not gpu_set.claims or any(claim.class_name == name for claim in gpu_set.claims)):
             book.mark(uid)
+    for key in book.index.class_claims.of(name):
+        evolve_holdings.class_changed(book, key)
 
 
 def _mark_waiting(book: Book) -> None:
+    book.troubles.look_everywhere()
+    evolve_holdings.look_again(book)
     for uid, gpu_set in book.state.sets.items():
         if not gpu_set.node:
             book.mark(uid)

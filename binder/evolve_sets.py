@@ -4,15 +4,17 @@ import heapq
 
 from msgspec.structs import replace
 
+from binder import evolve_holdings
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.evolve_skips import look_again
-from binder.skips import STUCK_NS
-from binder.state import Admitted, GpuSet
+from binder.skips import LEAVING_NS, STUCK_NS
+from binder.state import Admitted, GpuSet, Leaving, Skip
+from binder.usage import claims_of
 from schemas import decisions as d
 from schemas.events import Outcome
 from schemas.names import GATE
 from schemas.objects import PodView, Stamp
-from schemas.reasons import Release
+from schemas.reasons import Release, Unkept
 
 ADMITTED_PER_VMI_MAX = 8
 RETRY_NS_FIRST = 2 * 1_000_000_000
@@ -20,6 +22,9 @@ RETRY_NS_MAX = 300 * 1_000_000_000
 """A refused write is tried again after 2 s, doubling to five minutes: never at stream speed (T23)."""
 
 DOUBLINGS_MAX = 16
+GATHERED_ANEW = (Release.NODE_UNKEPT, Release.COMMANDED)
+"""Bookings that end while their launcher waits: its set is looked at in the same pass."""
+
 BACK_FROM_BACKUP = "the API server came back from a backup and undid it"
 
 
@@ -29,6 +34,7 @@ def opened(book: Book, stamp: Stamp, decision: d.SetOpened) -> None:
     book.store_set(
         decision.vmi.uid, replace(known, stamp=stamp, claims=decision.claims, held=decision.held, missing=False)
     )
+    evolve_holdings.attach(book, stamp, decision.vmi, decision.held)
 
 
 def placed(book: Book, stamp: Stamp, decision: d.SetPlaced) -> None:
@@ -62,6 +68,7 @@ def placed(book: Book, stamp: Stamp, decision: d.SetPlaced) -> None:
             retry_ns=0,
         ),
     )
+    evolve_holdings.follow(book, stamp, book.state.sets[uid])
 
 
 def waits(book: Book, stamp: Stamp, decision: d.SetWaits) -> None:
@@ -70,6 +77,7 @@ def waits(book: Book, stamp: Stamp, decision: d.SetWaits) -> None:
     book.state.first_wait.setdefault(f"{vmi.namespace}/{vmi.name}", book.state.now_ns)
     known = _known(book, stamp, vmi)
     book.store_set(uid, replace(known, stamp=stamp, reason=decision.reason, message=decision.message, told=stamp))
+    evolve_holdings.follow(book, stamp, book.state.sets[uid])
 
 
 def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:
@@ -97,6 +105,21 @@ def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:
             retry_ns=retry_ns,
         ),
     )
+    evolve_holdings.follow(book, stamp, book.state.sets[uid])
+    if decision.reason in GATHERED_ANEW:
+        book.mark(uid)
+
+
+def vmi_given_up(book: Book, stamp: Stamp, decision: d.VmiGivenUp) -> None:
+    """The VMI is to go; its units stay booked until its pod has gone.
+
+    By an operator's hand nothing is wrong with the node, so that the VM skips it for a while.
+    """
+    vmi, now_ns = decision.vmi, book.state.now_ns
+    leaving = Leaving(decision.node, decision.reason, decision.message, stamp, now_ns)
+    book.store_set(vmi.uid, replace(_known(book, stamp, vmi), stamp=stamp, leaving=leaving))
+    if decision.reason is Unkept.COMMANDED:
+        book.skips.put(f"{vmi.namespace}/{vmi.name}", decision.node, Skip(now_ns, 1, decision.reason))
 
 
 def _known(book: Book, stamp: Stamp, vmi: d.VmiId) -> GpuSet:
@@ -105,9 +128,10 @@ def _known(book: Book, stamp: Stamp, vmi: d.VmiId) -> GpuSet:
     return known if known is not None else GpuSet(vmi, stamp, book.state.now_ns)
 
 
-def closed(book: Book, decision: d.SetClosed) -> None:
+def closed(book: Book, stamp: Stamp, decision: d.SetClosed) -> None:
     """The set is forgotten; its VM's first wait too, unless the VM is there to come back."""
     vmi = decision.vmi
+    evolve_holdings.detach(book, stamp, vmi)
     book.store_set(vmi.uid, None)
     forget_wait(book, f"{vmi.namespace}/{vmi.name}")
 
@@ -138,11 +162,14 @@ def wake(book: Book) -> None:
             book.mark(uid)
         if gpu_set is not None and 0 < gpu_set.stuck_ns <= now_ns - STUCK_NS:
             book.mark(uid)
+        if gpu_set is not None and gpu_set.leaving and gpu_set.leaving.at_ns + LEAVING_NS <= now_ns:
+            book.troubles.look(gpu_set.node)
         known = book.state.admitted.get(uid)
         if known is not None and uid not in book.index.vmis and known.at_ns + ADMITTED_KEPT_NS <= now_ns:
             book.store_admitted(uid, None)
     for key in book.skips.ended():
         look_again(book, key)
+    book.troubles.wake()
 
 
 def confirm_pin(book: Book, pod: PodView) -> None:
@@ -155,7 +182,8 @@ def confirm_pin(book: Book, pod: PodView) -> None:
 def claims_went_back(book: Book) -> None:
     """Have the claims said again that a server back from a backup shows no more, or as they were before (T12)."""
     for uid, gpu_set in list(book.state.sets.items()):
-        shown = [book.state.claim(f"{gpu_set.vmi.namespace}/{claim.name}") for claim in gpu_set.claims]
+        names = [claim.name for claim in claims_of(gpu_set)]
+        shown = [book.state.claim(f"{gpu_set.vmi.namespace}/{name}") for name in names]
         if any(claim is None or claim.stamp < gpu_set.stamp for claim in shown):
             book.store_set(uid, replace(gpu_set, missing=True))
             book.mark(uid)
@@ -175,6 +203,9 @@ def pods_went_back(book: Book) -> None:
 
 def hear(book: Book, outcome: Outcome) -> None:
     """What became of a write; of an older decision than the newest it says nothing (T23)."""
+    if not outcome.vmi_uid:
+        evolve_holdings.hear(book, outcome)
+        return
     gpu_set = book.state.sets.get(outcome.vmi_uid)
     if gpu_set is None or outcome.stamp != gpu_set.stamp:
         return

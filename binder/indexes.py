@@ -6,12 +6,16 @@ came, so whoever decides by them sorts (T10).
 
 from collections.abc import Iterator
 
+from binder.launchers import claim_names
 from binder.members import Members
-from schemas.objects import AnyView, ClaimView, PodView, PvcView, VmiView
+from schemas.objects import AnyView, ClaimView, PodView, PvcView, VmiView, VmView
 
 
 class Indexes:
-    """Members by key. `vmis`: VMIs by uid, as long as they are seen."""
+    """Members by key. `vmis`: VMIs by uid, as long as they are seen.
+
+    `claim_vms`, `claim_vmis`: who names a held claim, by the claim's key; `class_claims`: the held claims of a class.
+    """
 
     def __init__(self) -> None:
         self.pods_by_vmi = Members()
@@ -21,6 +25,9 @@ class Indexes:
         self.pvc_vmis = Members()
         self.pvc_pods = Members()
         self.owner_claims = Members()
+        self.claim_vms = Members()
+        self.claim_vmis = Members()
+        self.class_claims = Members()
 
     def move(self, key: str, before: AnyView | None, view: AnyView | None) -> None:
         """Take an object from where it stood to where it belongs now; None stands for one that is not there."""
@@ -46,11 +53,18 @@ class Indexes:
             case VmiView():
                 for name in view.volumes:
                     yield self.pvc_vmis, f"{view.namespace}/{name}", view.uid
+                for name in claim_names(view.gpus):
+                    yield self.claim_vmis, f"{view.namespace}/{name}", view.uid
+            case VmView():
+                for name in claim_names(view.gpus):
+                    yield self.claim_vms, f"{view.namespace}/{name}", key
             case PvcView():
                 if view.volume:
                     yield self.volume_pvcs, view.volume, key
             case ClaimView():
                 if view.owner_uid:
                     yield self.owner_claims, view.owner_uid, key
+                if not view.template:
+                    yield self.class_claims, view.class_name, key
             case _:
                 pass

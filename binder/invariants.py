@@ -17,11 +17,13 @@ from binder.usage import units
 
 def check(book: Book) -> list[str]:
     """Return the broken promises, each a sentence that names the object; none is how it should be."""
-    return [*_indexes(book), *_sets(book.state), *_waiting(book), *_sessions(book.state)]
+    return [*_indexes(book), *_troubles(book), *_sets(book.state), *_waiting(book), *_sessions(book.state)]
 
 
 def _indexes(book: Book) -> Iterator[str]:
-    fresh = Book(replace(book.state, dirty_nodes=dict(book.state.dirty_nodes)))
+    fresh = Book(
+        replace(book.state, dirty_nodes=dict(book.state.dirty_nodes), dirty_holdings=dict(book.state.dirty_holdings))
+    )
     for (name, live), (_, derived) in zip(_tables(book), _tables(fresh), strict=True):
         if live != derived:
             yield f"index {name} is {live}, the tables say {derived}"
@@ -39,14 +41,28 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "shares", usage.shares
     yield "line groups", line.groups
     yield "line places", line.places
-    for name in ("pods_by_vmi", "pods_by_stamp", "volume_pvcs", "pvc_vmis", "pvc_pods", "owner_claims"):
+    for name in (
+        "pods_by_vmi",
+        "pods_by_stamp",
+        "volume_pvcs",
+        "pvc_vmis",
+        "pvc_pods",
+        "owner_claims",
+        "claim_vms",
+        "claim_vmis",
+        "class_claims",
+    ):
         yield name, getattr(book.index, name).table()
     yield "vmis", book.index.vmis
     yield "claim_sets", book.claim_sets
     yield "class_resources", book.class_resources
+    yield "held claims", (book.held.members.table(), book.held.group_of, book.held.freeable)
+    yield "held line groups", book.held.line.groups
+    yield "held line places", book.held.line.places
     yield "settings", book.settings
     yield "behind", book.behind
     yield "skips", (book.skips.vms.table(), book.skips.open_dues())
+    yield "booked on nodes", (book.troubles.sets.table(), book.troubles.holdings.table(), book.troubles.open_dues())
     yield "deadlines", sorted({due for due in book.deadlines if due[0] > state.now_ns and _is_set(state, due)})
 
 
@@ -55,6 +71,17 @@ def _is_set(state: State, due: tuple[int, str]) -> bool:
     at_ns, uid = due
     gpu_set, admitted = state.sets.get(uid), state.admitted.get(uid)
     return at_ns in deadlines_of(gpu_set) or (admitted is not None and admitted.at_ns + ADMITTED_KEPT_NS == at_ns)
+
+
+def _troubles(book: Book) -> Iterator[str]:
+    """What is wrong with each node is known, no trouble began later than now, and one that is over is forgotten."""
+    state, booked = book.state, {**book.troubles.sets.table(), **book.troubles.holdings.table()}
+    for name in sorted({**dict.fromkeys(booked, True), **dict.fromkeys(state.troubles, True)}):
+        known, words = state.troubles.get(name, {}), list(book.troubles.words(name))
+        if sorted(known) != sorted(words):
+            yield f"node {name} is said to be {sorted(known)}, and is {sorted(words)}"
+        if any(since_ns > state.now_ns for since_ns in known.values()):
+            yield f"node {name} has a trouble that has not begun"
 
 
 def _sets(state: State) -> Iterator[str]:

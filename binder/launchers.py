@@ -7,7 +7,7 @@ lists: whoever creates a pod sets its owner reference (D11, T25).
 from collections.abc import Iterable
 
 from binder.state import State
-from schemas.entries import ClassEntry, MalformedEntries, parse_entries
+from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, parse_entries
 from schemas.names import GATE, POLICY_WAIT
 from schemas.objects import NodeSelectorTerm, PodView, VmiView
 
@@ -47,6 +47,23 @@ def class_entries(vmi: VmiView) -> tuple[ClassEntry, ...]:
     except MalformedEntries:
         return ()
     return tuple(entry for entry in entries if isinstance(entry, ClassEntry))
+
+
+def names_gpus(vmi: VmiView) -> bool:
+    """Say whether a VMI has entries that can be read."""
+    return bool(class_entries(vmi) or claim_names(vmi.gpus))
+
+
+def claim_names(text: str) -> tuple[str, ...]:
+    """Return the held claims that an annotation names; none where it can't be read."""
+    # Most name none, and this is asked of each that changes. JSON may spell the word with escapes.
+    if "claimName" not in text and "\\" not in text:
+        return ()
+    try:
+        entries = parse_entries(text)
+    except MalformedEntries:
+        return ()
+    return tuple(entry.claim_name for entry in entries if isinstance(entry, ClaimEntry))
 
 
 def volume_terms(state: State, vmi: VmiView, pod: PodView) -> tuple[tuple[NodeSelectorTerm, ...], ...] | None:

@@ -1,9 +1,10 @@
 """Where ties are broken: the order in which sets are served, kept for those that a pass may look at (T10)."""
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
 
-from binder.state import GpuSet, State
-from binder.usage import units
+from binder.state import State
+from binder.usage import Amounts
 from schemas.objects import PodView
 from schemas.reasons import Wait
 
@@ -55,15 +56,16 @@ def rank_of(state: State, uid: str, key: str, pod: PodView | None) -> Rank:
     return (-(pod.priority if pod is not None else 0), first, namespace, name, uid)
 
 
-def woken_by(gpu_set: GpuSet) -> tuple[Group, ...]:
-    """Name the groups of a set that waits for nodes."""
-    if gpu_set.reason not in ON_NODES_REASONS:
+def woken_by(reason: Wait | None, asked: Amounts, own: Iterable[Amounts] = ()) -> tuple[Group, ...]:
+    """Name the groups of one that waits for nodes: why, what it asks, and what it has on one node or another."""
+    if reason not in ON_NODES_REASONS or not asked:
         return ()
-    resource, count = min(units(gpu_set).items())
-    if gpu_set.reason not in ROOM_REASONS:
+    if reason not in ROOM_REASONS:
         return (ON_NODES,)
-    room = room_group(resource, count)
-    return (ON_NODES, room) if gpu_set.reason is Wait.NO_ROOM else (ON_NODES, room, short_group(resource))
+    resource, count = min(asked.items())
+    # On the node where some of its own units are, it needs the others alone.
+    room = room_group(resource, count - max((amounts.get(resource, 0) for amounts in own), default=0))
+    return (ON_NODES, room) if reason is Wait.NO_ROOM else (ON_NODES, room, short_group(resource))
 
 
 class Line:

@@ -6,7 +6,7 @@ one of the node that came nearest (`reasons.Wait` is in that order), so that it 
 the order of asking.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -17,13 +17,15 @@ from schemas.objects import NodeSelectorTerm, NodeView, Toleration
 from schemas.reasons import Wait
 
 NEAREST = Wait.NODE_SKIPPED
+NOTHING: Amounts = {}
 NEARNESS = {reason: place for place, reason in enumerate(Wait)}
 
 
 class Need(msgspec.Struct, frozen=True):
     """What a set asks of its node: GPU units by resource, all the launcher requests, who must accept it.
 
-    `skipped`: nodes that did not take a launcher of this VM a short while ago (D7).
+    `skipped`: nodes that did not take a launcher of this VM a short while ago (D7). `own`: units that its held
+    claims have already, by node.
     """
 
     units: Amounts
@@ -33,6 +35,7 @@ class Need(msgspec.Struct, frozen=True):
     terms: tuple[NodeSelectorTerm, ...] | None
     volumes: tuple[tuple[NodeSelectorTerm, ...], ...]
     skipped: tuple[str, ...] = ()
+    own: dict[str, Amounts] = {}
 
 
 def obstacle(book: Book, need: Need, node: NodeView) -> Wait | None:
@@ -50,21 +53,25 @@ def obstacle(book: Book, need: Need, node: NodeView) -> Wait | None:
     for terms in need.volumes:
         if not terms_accept(terms, node):
             return Wait.VOLUME_ELSEWHERE
+    own = need.own.get(node.name, NOTHING) if need.own else NOTHING
     for resource, count in need.units.items():
-        if book.free(node, resource) < count:
+        if book.free(node, resource) + own.get(resource, 0) < count:
             return Wait.NO_ROOM
     for resource, amount in need.requests.items():
         # A request of zero asks for nothing, also where a node is over-committed in that resource.
-        if amount and book.free(node, resource) < amount:
+        if amount and book.free(node, resource) + own.get(resource, 0) < amount:
             return Wait.NO_ROOM_OTHER
     return Wait.NODE_SKIPPED if node.name in need.skipped else None
 
 
-def fit(book: Book, need: Need, among: Iterable[str] | None = None) -> str:
-    """Return the fullest node that the set fits on, '' if there is none.
+def fit(book: Book, need: Need, among: Collection[str] | None = None) -> str:
+    """Return the node where its held claims are, if the set fits there; else the fullest that it fits on; '' for none.
 
     `among`: the only nodes that can fit, None for all.
     """
+    for node in _homes(book, need):
+        if (among is None or node.name in among) and obstacle(book, need, node) is None:
+            return node.name
     for node in _fullest_first(book, need) if among is None else _by_fullness(book, need, among):
         if obstacle(book, need, node) is None:
             return node.name
@@ -84,6 +91,7 @@ def nearest(book: Book, need: Need, before: Wait | None = None, among: Iterable[
     else:
         known = NEAREST
     if NEARNESS[known] > NEARNESS[Wait.NO_ROOM]:
+        best = _nearer(best, _nearest_of(book, need, _homes(book, need), known))
         best = _nearer(best, _nearest_of(book, need, _fullest_first(book, need), known))
         if NEARNESS[best] >= NEARNESS[Wait.NO_ROOM]:
             return best
@@ -107,6 +115,13 @@ def _nearer(one: Wait, other: Wait) -> Wait:
 
 def _nodes(book: Book, names: Iterable[str]) -> Iterator[NodeView]:
     return (node for name in names if (node := book.state.node(name)) is not None)
+
+
+def _homes(book: Book, need: Need) -> Iterator[NodeView]:
+    """Return the nodes where its held claims are, most units first, then by name: there it needs the others alone."""
+    if not need.own:
+        return iter(())
+    return _nodes(book, sorted(need.own, key=lambda name: (-sum(need.own[name].values()), name)))
 
 
 def _by_fullness(book: Book, need: Need, names: Iterable[str]) -> list[NodeView]:

@@ -53,6 +53,11 @@ def settings_of(state: State) -> Settings:
     return read_settings(view.data if view else {})
 
 
+def is_paused(state: State, settings: Settings) -> bool:
+    """Say whether nothing is placed: by the settings, or by an operator's command."""
+    return bool(state.paused) or settings.paused or not settings.enabled
+
+
 def settings_digest(state: State) -> str:
     """Return the hex SHA-256 of the settings in force: what every frame names (T1, T7)."""
     return hashlib.sha256(_encoder.encode(settings_of(state))).hexdigest()

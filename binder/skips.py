@@ -27,6 +27,9 @@ KEPT_NS = 3600 * SECOND
 STUCK_NS = 120 * SECOND
 """For so much logical time a pinned pod may be unschedulable before it is given up (C17)."""
 
+LEAVING_NS = 300 * SECOND
+"""After so much logical time a VMI that was given up and is still there is given up once more (D8)."""
+
 OUT_OF = "OutOf"
 REFUSALS = ("UnexpectedAdmissionError", "TopologyAffinityError")
 REASON_CHARS_MAX = 128
@@ -83,11 +86,12 @@ def giving_up(gpu_set: GpuSet, now_ns: int) -> d.NodeSkipped | None:
 
 
 def deadlines_of(gpu_set: GpuSet | None) -> tuple[int, ...]:
-    """Return the logical times at which a set must be looked at again: a refused write, a pod that is stuck."""
+    """Return when a set must be looked at again: for a refused write, a pod that is stuck, a VMI that goes."""
     if gpu_set is None:
         return ()
     stuck = (gpu_set.stuck_ns + STUCK_NS,) if gpu_set.stuck_ns else ()
-    return (gpu_set.retry_ns, *stuck) if gpu_set.retry_ns else stuck
+    leaving = (gpu_set.leaving.at_ns + LEAVING_NS,) if gpu_set.leaving else ()
+    return (*((gpu_set.retry_ns,) if gpu_set.retry_ns else ()), *stuck, *leaving)
 
 
 class Skips:

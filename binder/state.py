@@ -54,11 +54,15 @@ FOREIGN_KINDS = ("helmreleases",)
 
 
 class Touch(IntFlag):
-    """How a node changed since the last pass: more room, less room, or anything else that is tested."""
+    """How a node changed since the last pass: more room, less room, or anything else that is tested.
+
+    `OVERDUE`: it can't keep what is booked on it, for longer than that is borne.
+    """
 
     GROWN = 1
     SHRUNK = 2
     STATIC = 4
+    OVERDUE = 8
 
 
 class Loosened(IntFlag):
@@ -113,13 +117,27 @@ class GivenUp(msgspec.Struct, frozen=True, gc=False):
     told: Stamp
 
 
+class Leaving(msgspec.Struct, frozen=True, gc=False):
+    """A VMI that goes, as its node can't keep what is booked for it; `told`: the decision that said so.
+
+    `at_ns`: when, in logical time: one that still stands so is told again only after a while.
+    """
+
+    node: str
+    reason: Unkept
+    message: str
+    told: Stamp
+    at_ns: int
+
+
 class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A claim that a tenant ordered, and what was decided of it: it keeps its units over the stops of VMs.
 
     `claim`: its resource is the one it is counted by. `stamp`: the newest decision; `confirmed`: the newest
     whose writes are known to have landed. `node`: where its units are, empty while it is Pending or Lost;
     `lost`: its node could not keep it. `attached`: the VMI whose set it is in. `reason`, `message`, `told`:
-    what the tenant was last told, and by which decision. `refused`, `fails`, `retry_ns`: as of sets.
+    what the tenant was last told, and by which decision. `freed`: it is being deleted and holds nothing any more.
+    `again`: a server back from a backup shows it as it was before. `refused`, `fails`, `retry_ns`: as of sets.
     """
 
     namespace: str
@@ -133,6 +151,8 @@ class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     message: str = ""
     over: Over | None = None
     told: Stamp = Stamp()
+    freed: bool = False
+    again: bool = False
     refused: str = ""
     fails: int = 0
     retry_ns: int = 0
@@ -154,8 +174,9 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `pinned`: the pod was seen without our gate. `reason`, `message`: what the tenant was last told, and
     `told` by which decision. `released`: why the last booking ended. `missing`: a claim was deleted under
     the set. `refusal`: why its node refused the pinned pod; `stuck_ns`: since when kube-scheduler finds no
-    place for it; `given_up`: what the world is still to be told of such a pod. `refused`: why a write of the
-    newest decision was refused; `fails`, `retry_ns`: how often, and when to try again.
+    place for it; `given_up`: what the world is still to be told of such a pod. `leaving`: its VMI was given up,
+    and goes. `refused`: why a write of the newest decision was refused; `fails`, `retry_ns`: how often, and when
+    to try again.
     """
 
     vmi: VmiId
@@ -181,6 +202,7 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     refusal: str = ""
     stuck_ns: int = 0
     given_up: GivenUp | None = None
+    leaving: Leaving | None = None
     refused: str = ""
     fails: int = 0
     retry_ns: int = 0
@@ -195,10 +217,10 @@ class State(msgspec.Struct, omit_defaults=True):
     `first_wait`: logical time since when a VM (namespace/name) waits. `skips`: nodes that did not take a VM's
     launcher, by VM and node. `holdings`: held claims by key. `kept`: the node that is kept for the set which has
     waited longest. `troubles`: since which logical time a node can't keep what is booked on it, by node and by what
-    is wrong. `paused`: who paused placing by a command. `dirty_*`: what the next pass must
-    look at: sets by VMI uid, claims by key, nodes by name with `Touch` bits,
-    budgets by "NAMESPACE KEY" with `Loosened` bits. `voided`: inputs that no fold may
-    read, by EVENTS sequence in digits, and who said so.
+    is wrong (`binder.troubles`). `paused`: who paused placing by a command. `dirty_*`: what the next pass must
+    look at: sets by VMI uid, claims and held claims by key, nodes by name with `Touch` bits, budgets by
+    "NAMESPACE KEY" with `Loosened` bits. `voided`: inputs that no fold may read, by EVENTS sequence in digits, and
+    who said so.
     """
 
     schema: int = STATE_SCHEMA
@@ -222,6 +244,7 @@ class State(msgspec.Struct, omit_defaults=True):
     paused: str = ""
     dirty_sets: dict[str, bool] = {}
     dirty_claims: dict[str, bool] = {}
+    dirty_holdings: dict[str, bool] = {}
     dirty_nodes: dict[str, int] = {}
     dirty_budgets: dict[str, int] = {}
     voided: dict[str, str] = {}
@@ -249,6 +272,10 @@ class State(msgspec.Struct, omit_defaults=True):
     def claim(self, key: str) -> ClaimView | None:
         """Return the observed claim `namespace/name`."""
         return self.objects["gpuclaims"].get(key)  # type: ignore[return-value]  # its own kind
+
+    def holding(self, namespace: str, name: str) -> Holding | None:
+        """Return what is held of the claim of that name."""
+        return self.holdings.get(f"{namespace}/{name}")
 
     def vmi(self, key: str) -> VmiView | None:
         """Return the VMI `namespace/name`."""

@@ -4,8 +4,10 @@ A set that waits for nodes was told its reason over all of them. Only a changed 
 change its reason: by more room, by less of what it was short of, or by anything else that is tested.
 """
 
+from typing import Protocol
+
 from binder.book import Book
-from binder.order import DIRTY, ON_NODES, Group, short_group
+from binder.order import DIRTY, ON_NODES, Group, Line, short_group
 from binder.state import Touch
 from binder.usage import most_free
 from schemas.objects import NodeView
@@ -17,11 +19,23 @@ GROWN, SHRUNK, STATIC = int(Touch.GROWN), int(Touch.SHRUNK), int(Touch.STATIC)
 CHANGED_SETS: tuple[Group, ...] = (DIRTY,)
 
 
-class Touched:
-    """What the dirty nodes of the state mean for the line; it grows while a pass decides."""
+class Queue(Protocol):
+    """Who waits in a line, and who of them is to be looked at whatever the nodes do."""
 
-    def __init__(self, book: Book) -> None:
+    @property
+    def line(self) -> Line:
+        """Return the line as it stands."""
+
+    def is_dirty(self, key: str, /) -> bool:
+        """Say whether one of the line is to be looked at."""
+
+
+class Touched:
+    """What the dirty nodes of the state mean for a line, of sets or of held claims; it grows while a pass decides."""
+
+    def __init__(self, book: Book, queue: Queue) -> None:
         self._book = book
+        self._queue = queue
         self._groups: tuple[Group, ...] | None = None
 
     def look_again(self) -> None:
@@ -29,16 +43,16 @@ class Touched:
         self._groups = None
 
     def among(self, uid: str) -> list[str] | None:
-        """Return the only nodes that matter to a set, None for all of them."""
+        """Return the only nodes that matter to one of the line, None for all of them."""
         state = self._book.state
-        if uid in state.dirty_sets or len(state.dirty_nodes) > NODES_ONE_BY_ONE_MAX:
+        if self._queue.is_dirty(uid) or len(state.dirty_nodes) > NODES_ONE_BY_ONE_MAX:
             return None
         return sorted(state.dirty_nodes)
 
     def groups(self) -> tuple[Group, ...]:
         """Return the groups of the line that a pass has to serve."""
         if self._groups is None:
-            line, nodes = self._book.line, self._book.state.dirty_nodes.values()
+            line, nodes = self._queue.line, self._book.state.dirty_nodes.values()
             if ON_NODES not in line.groups or not nodes:
                 self._groups = CHANGED_SETS
             elif any(how & STATIC for how in nodes):
@@ -49,7 +63,7 @@ class Touched:
 
     def shrunk(self) -> list[str]:
         """Return the resources offered by nodes that have less of something now."""
-        groups = self._book.line.groups
+        groups = self._queue.line.groups
         waiting = sorted({group[1]: True for group in groups if group == short_group(group[1])})
         if not waiting:
             return waiting
@@ -58,7 +72,7 @@ class Touched:
 
     def _roomy(self) -> list[Group]:
         """Name the groups that wait for no more units than a grown node has free."""
-        rooms = [group for group in self._book.line.groups if group[0] == "room"]
+        rooms = [group for group in self._queue.line.groups if group[0] == "room"]
         nodes = self._nodes(GROWN) if rooms else []
         if len(nodes) > NODES_ONE_BY_ONE_MAX:
             return rooms

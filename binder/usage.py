@@ -121,11 +121,15 @@ def most_free(usage: Usage, nodes: Iterable[NodeView], resource: str) -> int:
     return max((usage.free(node, resource) for node in nodes), default=0)
 
 
+def claims_of(gpu_set: GpuSet) -> tuple[TemplateClaim | HeldClaim, ...]:
+    """Return all claims of a set, the held ones last."""
+    return (*gpu_set.claims, *gpu_set.held)
+
+
 def units(gpu_set: GpuSet) -> Amounts:
     """Return the units a set asks of each resource: two classes may share one (C54)."""
     total: Amounts = {}
-    claims: tuple[TemplateClaim | HeldClaim, ...] = (*gpu_set.claims, *gpu_set.held)
-    for claim in claims:
+    for claim in claims_of(gpu_set):
         total[claim.resource] = total.get(claim.resource, 0) + claim.count
     return total
 

@@ -19,7 +19,7 @@ from binder.kube import Kube
 from binder.service import Binder
 from binder.snapshots import SnapshotStore, StateSnapshots
 from deploy.role_names import Role
-from ingest.classes import read_class
+from ingest.classes import read_claim, read_class
 from ingest.machines import read_kubevirt
 from ingest.service import Ingest
 from projector.service import Projector
@@ -32,7 +32,7 @@ from webhooks.service import Webhooks
 
 DRY_RUN_SECONDS = 3.0
 ALIVE_SECONDS = 0.5
-READERS = Readers(read_class, read_kubevirt)
+READERS = Readers(read_class, read_kubevirt, read_claim)
 
 
 class Questions(Protocol):

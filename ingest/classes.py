@@ -85,6 +85,7 @@ def read_class(raw: msgspec.Raw | bytes) -> ClassView:
         licence_secret=found.spec.license.secret_name if found.spec.license else "",
         conflict=any(c.type == CONFLICT and c.status == "True" for c in conditions),
         created=found.metadata.created,
+        finalizers=found.metadata.finalizers or (),
     )
 
 

@@ -6,14 +6,17 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from binder.kube import ApiError, Kube
+from projector import effects as x
 from projector import render
 from projector.claims import ClaimWriter
-from projector.effects import AnyEffect, CreateClaim, DropClaim, DropPod, Pin, Stage, Warn, WriteStatus
+from projector.finalizers import Guarded, guard, unguard
 from projector.pins import PinWriter
 from projector.pods import drop_pod
 from projector.reads import namespace_is_over
 from projector.verdicts import LANDED, SETTLED, Verdict, again, judged
-from schemas.kinds import EVENT
+from projector.vmis import drop_vmi
+from schemas.kinds import EVENT, GPU_CLAIM, GPU_CLASS
+from schemas.names import CLAIM_FINALIZER, CLASS_FINALIZER
 from schemas.writes import ALREADY_EXISTS
 
 
@@ -36,32 +39,38 @@ class Applier:
         """Drop what is known of a VMI whose set is closed."""
         self._claims.forget(vmi_uid)
 
-    async def stage(self, stage: Stage) -> tuple[AnyEffect, Verdict]:
+    async def stage(self, stage: x.Stage) -> tuple[x.AnyEffect, Verdict]:
         """Perform the effects of one stage side by side; return the one that ended worst, and how."""
         if len(stage) == 1:
             return stage[0], await self.perform(stage[0])
         verdicts = await asyncio.gather(*map(self.perform, stage))
         return max(zip(stage, verdicts, strict=True), key=lambda ended: ended[1].kind)
 
-    async def perform(self, effect: AnyEffect) -> Verdict:
+    async def perform(self, effect: x.AnyEffect) -> Verdict:
         """Perform one effect. Raises nothing that an API server can answer."""
         match effect:
-            case CreateClaim():
+            case x.CreateClaim():
                 return await self._claims.create(effect)
-            case WriteStatus():
+            case x.WriteStatus():
                 return await self._claims.show(effect)
-            case Pin():
+            case x.Pin():
                 return await self._pins.pin(effect)
-            case Warn():
+            case x.Warn():
                 return await self._warn(effect)
-            case DropClaim():
+            case x.DropClaim():
                 return await self._claims.drop(effect)
-            case DropPod():
+            case x.DropPod():
                 return await drop_pod(self._kube, effect)
+            case x.DropVmi():
+                return await drop_vmi(self._kube, effect)
+            case x.GuardClaim() | x.GuardClass():
+                return await guard(self._kube, _guarded(effect))
+            case x.UnguardClaim() | x.UnguardClass():
+                return await unguard(self._kube, _guarded(effect))
             case _:
                 assert_never(effect)
 
-    async def _warn(self, effect: Warn) -> Verdict:
+    async def _warn(self, effect: x.Warn) -> Verdict:
         """Have the event exist; its name is that of the decision, so said again it is there already (C59)."""
         namespace = effect.vmi.namespace
         now = f"{self._clock():%Y-%m-%dT%H:%M:%S.%fZ}"
@@ -78,3 +87,9 @@ class Applier:
             return SETTLED if await namespace_is_over(self._kube, namespace) else again(missing)
         except ApiError as error:
             return judged(error)
+
+
+def _guarded(effect: x.GuardClaim | x.UnguardClaim | x.GuardClass | x.UnguardClass) -> Guarded:
+    if isinstance(effect, x.GuardClaim | x.UnguardClaim):
+        return Guarded(GPU_CLAIM, effect.vmi.namespace, effect.name, effect.uid, CLAIM_FINALIZER)
+    return Guarded(GPU_CLASS, "", effect.name, effect.uid, CLASS_FINALIZER)

@@ -50,7 +50,7 @@ class ClaimWriter:
             return LANDED
         try:
             body = await self._kube.create(GPU_CLAIM, vmi.namespace, render.claim_body(effect))
-            self._learn(vmi.uid, effect.name, decode(body, SeenClaim))
+            self._learn(effect, decode(body, SeenClaim))
             return LANDED
         except ApiError as error:
             try:
@@ -73,7 +73,7 @@ class ClaimWriter:
             return refused(error.code, NAME_TAKEN, "metadata.ownerReferences")
         if (spec.class_name, spec.count) != (effect.class_name, effect.count):
             return refused(error.code, NAME_TAKEN, "spec")
-        self._learn(effect.vmi.uid, effect.name, found)
+        self._learn(effect, found)
         return LANDED
 
     async def show(self, effect: WriteStatus) -> Verdict:
@@ -82,7 +82,7 @@ class ClaimWriter:
         try:
             known = self._known.get(vmi.uid, {}).get(effect.name) or await self._read(effect)
             if known is None:
-                return again(ApiError(404, "NotFound", effect.name))
+                return _missing(effect)
             if known.stamp >= effect.stamp:
                 return LANDED if known.stamp == effect.stamp else BEHIND
             patch = render.status_patch(
@@ -91,7 +91,7 @@ class ClaimWriter:
             body = await self._kube.patch(
                 GPU_CLAIM, vmi.namespace, effect.name, patch, kind=PatchKind.JSON, subresource="status"
             )
-            self._learn(vmi.uid, effect.name, decode(body, SeenClaim))
+            self._learn(effect, decode(body, SeenClaim))
             return LANDED
         except ApiError as error:
             self._known.get(vmi.uid, {}).pop(effect.name, None)
@@ -114,19 +114,22 @@ class ClaimWriter:
         return judged(error)
 
     async def _read(self, effect: WriteStatus) -> _Known | None:
-        """Return what the claim shows now, None where it is gone. One that another VMI owns is none of ours."""
+        """Return what the claim shows now, None where it is gone. One of another owner, or uid, is none of ours."""
         found = await read(self._kube, GPU_CLAIM, effect.vmi.namespace, effect.name, SeenClaim)
-        if found is None or not found.metadata.owned_by(effect.vmi.uid):
+        if found is None:
             return None
-        return self._learn(effect.vmi.uid, effect.name, found)
+        ours = found.metadata.uid == effect.uid if effect.uid else found.metadata.owned_by(effect.vmi.uid)
+        return self._learn(effect, found) if ours else None
 
-    def _learn(self, vmi_uid: str, name: str, claim: SeenClaim) -> _Known:
+    def _learn(self, effect: CreateClaim | WriteStatus, claim: SeenClaim) -> _Known:
         status, metadata = claim.status, claim.metadata
         known = _Known(metadata.uid, metadata.generation)
         if status is not None:
             stamp = status.stamp.stamp if status.stamp is not None else Stamp()
             known = _Known(metadata.uid, metadata.generation, stamp, status.conditions)
-        self._known.setdefault(vmi_uid, {})[name] = known
+        # Held claims outlive the VMIs that hold them, and have no end of which anybody would tell: they are read anew.
+        if isinstance(effect, CreateClaim) or not effect.uid:
+            self._known.setdefault(effect.vmi.uid, {})[effect.name] = known
         return known
 
     async def drop(self, effect: DropClaim) -> Verdict:
@@ -154,3 +157,8 @@ class ClaimWriter:
                     return judged(error)
                 verdict = again(error)
         return verdict
+
+
+def _missing(effect: WriteStatus) -> Verdict:
+    """A template claim that is not there will be made again; a held one that is gone shows nothing any more."""
+    return SETTLED if effect.uid else again(ApiError(404, "NotFound", effect.name))

@@ -46,9 +46,13 @@ def amounts(book: Book) -> dict[str, Amount]:
     nodes that are ready, not cordoned, and whose taints the class tolerates.
     """
     held: dict[str, int] = {}
-    for gpu_set in book.state.sets.values():
-        for claim in gpu_set.claims if gpu_set.node else ():
-            held[claim.resource] = held.get(claim.resource, 0) + claim.count
+    booked = [one.claims for one in book.state.sets.values() if one.node]
+    for claim in (claim for claims in booked for claim in claims):
+        held[claim.resource] = held.get(claim.resource, 0) + claim.count
+    # A held claim counts once, whether a VMI holds it or not.
+    for holding in book.state.holdings.values():
+        if holding.node:
+            held[holding.claim.resource] = held.get(holding.claim.resource, 0) + holding.claim.count
     classes = book.state.objects["gpuclasses"]
     return {
         name: _amount(book, view, held.get(view.resource, 0))

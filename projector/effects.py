@@ -4,11 +4,15 @@ import msgspec
 
 from schemas.claims import Phase
 from schemas.decisions import VmiId
+from schemas.kinds import VMI, Resource
 from schemas.objects import NodeSelectorTerm, Stamp
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """Anything that is written. `action`, `vmi` and `name` say in an outcome what it was."""
+    """Anything that is written. `action`, `vmi` and `name` say in an outcome what it was.
+
+    Of what no VMI has to do with, `vmi` tells the namespace alone.
+    """
 
     vmi: VmiId
     name: str
@@ -27,7 +31,10 @@ class CreateClaim(Effect, frozen=True, tag="claim"):
 
 
 class WriteStatus(Effect, frozen=True, tag="status"):
-    """A claim's status shows the decision `stamp` (T22). `reason`, `message`: of its one condition."""
+    """A claim's status shows the decision `stamp` (T22). `reason`, `message`: of its one condition.
+
+    `attached`: who holds the claim. `uid`: which held claim; a template claim is known by its owner.
+    """
 
     stamp: Stamp
     phase: Phase
@@ -36,6 +43,8 @@ class WriteStatus(Effect, frozen=True, tag="status"):
     placed: bool
     reason: str
     message: str
+    attached: VmiId | None = None
+    uid: str = ""
 
 
 class Pin(Effect, frozen=True, tag="pin"):
@@ -50,15 +59,19 @@ class Pin(Effect, frozen=True, tag="pin"):
 
 
 class Warn(Effect, frozen=True, tag="event"):
-    """One Warning event on the VMI tells why it waits: one for each decision that said so (D5, C59)."""
+    """One Warning event tells why something waits or goes: one for each decision that said so (D5, C59).
+
+    `about`: the kind of the object that `vmi` names, which is a held claim where no VMI holds it.
+    """
 
     told: Stamp
     reason: str
     message: str
+    about: Resource = VMI
 
 
 class DropClaim(Effect, frozen=True, tag="drop"):
-    """A template claim that nobody decided is deleted (T14). Of the VMI only the namespace is known."""
+    """A template claim that nobody decided is deleted (T14)."""
 
     uid: str
 
@@ -73,6 +86,46 @@ class DropPod(Effect, frozen=True, tag="drop-pod"):
     refused: bool
 
 
-AnyEffect = CreateClaim | WriteStatus | Pin | Warn | DropClaim | DropPod
+class DropVmi(Effect, frozen=True, tag="drop-vmi"):
+    """A VMI whose node can't keep its set is deleted, if its guest does not run by now (D8)."""
+
+
+class GuardClaim(Effect, frozen=True, tag="guard-claim"):
+    """A held claim carries our finalizer, so that its deletion waits for who uses it (F1)."""
+
+    uid: str
+
+
+class UnguardClaim(Effect, frozen=True, tag="unguard-claim"):
+    """Our finalizer is off a held claim that is being deleted and used by nobody any more (F1)."""
+
+    uid: str
+
+
+class GuardClass(Effect, frozen=True, tag="guard-class"):
+    """A class carries our finalizer, so that its deletion waits for what uses it (K2)."""
+
+    uid: str
+
+
+class UnguardClass(Effect, frozen=True, tag="unguard-class"):
+    """Our finalizer is off a class that is being deleted and used by nothing any more (K2)."""
+
+    uid: str
+
+
+AnyEffect = (
+    CreateClaim
+    | WriteStatus
+    | Pin
+    | Warn
+    | DropClaim
+    | DropPod
+    | DropVmi
+    | GuardClaim
+    | UnguardClaim
+    | GuardClass
+    | UnguardClass
+)
 Stage = tuple[AnyEffect, ...]
 """Effects that may go side by side; stages follow one another."""

@@ -4,36 +4,55 @@ A plan is not a difference. Each effect is safe to repeat, so that a plan made a
 at any point ends in the same world.
 """
 
-import hashlib
-
-from binder.state import GpuSet, State
-from projector.effects import CreateClaim, DropClaim, DropPod, Pin, Stage, Warn, WriteStatus
+from binder.state import GpuSet, Holding, State
+from projector.effects import (
+    CreateClaim,
+    DropClaim,
+    DropPod,
+    DropVmi,
+    GuardClass,
+    Pin,
+    Stage,
+    UnguardClass,
+    Warn,
+    WriteStatus,
+)
+from projector.plan_held import event_name, guards, shows
 from schemas.claims import PLACED_REASON, Phase
-from schemas.decisions import ClaimDropped, VmiId
-from schemas.objects import ClaimView, Stamp
+from schemas.decisions import ClaimDropped, ClassFreed, ClassGuarded, VmiId
+from schemas.objects import ClaimView
 from schemas.reasons import GiveUp
 
-EVENT_NAME_MAX = 253
+Single = DropClaim | GuardClass | UnguardClass
 _RELEASED = "the booking on a node has ended"
 
 
-def plan(gpu_set: GpuSet) -> tuple[Stage, ...]:
-    """Return the stages for one set: a pod that was given up, claims, their status, the pin, then the warning.
+def plan(gpu_set: GpuSet, held: tuple[Holding, ...] = ()) -> tuple[Stage, ...]:
+    """Return the stages for one set: a pod or VMI that was given up, claims, their status, the pin, then the warning.
 
     The status comes before the pin: a stale writer, whose status is refused, pins nothing (T22, C20).
+    `held`: the held claims that its VMI holds.
     """
-    stages = (_given_up(gpu_set), _claims(gpu_set), _status(gpu_set), _pin(gpu_set), _warning(gpu_set))
+    claims, status = _claims(gpu_set) + guards(held), _status(gpu_set) + shows(held, gpu_set)
+    stages = (_given_up(gpu_set), _leaving(gpu_set), claims, status, _pin(gpu_set), _warning(gpu_set))
     return tuple(stage for stage in stages if stage)
 
 
-def is_open(gpu_set: GpuSet) -> bool:
-    """Say whether writes of the set are not yet known to have landed."""
-    return gpu_set.confirmed < gpu_set.stamp or bool(gpu_set.node and not gpu_set.pinned)
+def is_open(gpu_set: GpuSet, held: tuple[Holding, ...] = ()) -> bool:
+    """Say whether writes of the set, or of the held claims in it, are not yet known to have landed."""
+    news = any(max(gpu_set.confirmed, one.confirmed) < one.stamp for one in held)
+    return gpu_set.confirmed < gpu_set.stamp or news or bool(gpu_set.node and not gpu_set.pinned)
 
 
-def drop(decision: ClaimDropped) -> DropClaim:
-    """Return the effect of a claim that must go."""
-    return DropClaim(VmiId(decision.namespace, "", ""), decision.name, decision.uid)
+def single(decision: ClaimDropped | ClassGuarded | ClassFreed) -> Single:
+    """Return the effect of a decision about one object that is no part of a set."""
+    match decision:
+        case ClaimDropped():
+            return DropClaim(VmiId(decision.namespace, "", ""), decision.name, decision.uid)
+        case ClassGuarded():
+            return GuardClass(VmiId("", "", ""), decision.name, decision.uid)
+        case ClassFreed():
+            return UnguardClass(VmiId("", "", ""), decision.name, decision.uid)
 
 
 def undecided(state: State) -> tuple[DropClaim, ...]:
@@ -55,8 +74,17 @@ def _given_up(gpu_set: GpuSet) -> Stage:
     if given_up is None:
         return ()
     drop_pod = DropPod(vmi, given_up.pod, given_up.pod_uid, given_up.cause is GiveUp.REFUSED)
-    name = _event_name(vmi, given_up.told)
+    name = event_name(vmi.name, vmi.uid, given_up.told)
     return (drop_pod, Warn(vmi, name, given_up.told, given_up.cause.value, given_up.message))
+
+
+def _leaving(gpu_set: GpuSet) -> Stage:
+    """The VMI goes whatever becomes of its claims, once for each time that it was said; and its owner is told why."""
+    leaving, vmi = gpu_set.leaving, gpu_set.vmi
+    if leaving is None or leaving.told <= gpu_set.confirmed:
+        return ()
+    name = event_name(vmi.name, vmi.uid, leaving.told)
+    return (DropVmi(vmi, vmi.name), Warn(vmi, name, leaving.told, leaving.reason.value, leaving.message))
 
 
 def _claims(gpu_set: GpuSet) -> Stage:
@@ -79,6 +107,7 @@ def _status(gpu_set: GpuSet) -> Stage:
             placed=phase is Phase.BOUND,
             reason=reason,
             message=message,
+            attached=gpu_set.vmi,
         )
         for claim in gpu_set.claims
     )
@@ -105,12 +134,5 @@ def _warning(gpu_set: GpuSet) -> Stage:
     """Told once: a reason whose event has landed is not told again when something else is decided (C59)."""
     if gpu_set.node or gpu_set.reason is None or gpu_set.told <= gpu_set.confirmed:
         return ()
-    name = _event_name(gpu_set.vmi, gpu_set.told)
+    name = event_name(gpu_set.vmi.name, gpu_set.vmi.uid, gpu_set.told)
     return (Warn(gpu_set.vmi, name, gpu_set.told, gpu_set.reason.value, gpu_set.message),)
-
-
-def _event_name(vmi: VmiId, told: Stamp) -> str:
-    """Name the event by VMI uid and decision: said again after a crash, it is the same event (T22)."""
-    text = f"{vmi.uid} {told.generation} {told.sequence} {told.entry}"
-    tail = f".{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    return vmi.name[: EVENT_NAME_MAX - len(tail)].rstrip("-.") + tail

@@ -59,7 +59,7 @@ def status_patch(effect: WriteStatus, *, uid: str, generation: int, before: Iter
         phase=effect.phase,
         node_name=effect.node,
         resource_name=effect.resource,
-        attached_to=AttachedTo(effect.vmi.name, effect.vmi.uid),
+        attached_to=AttachedTo(effect.attached.name, effect.attached.uid) if effect.attached is not None else None,
         stamp=ShownStamp.of(effect.stamp),
         conditions=(condition,),
     )
@@ -123,8 +123,8 @@ def _first_term(node: str, affinity: pinning.Affinity | None) -> list[dict[str, 
 
 
 def event_body(effect: Warn, *, now: str, instance: str) -> bytes:
-    """Return the Warning event on the VMI. `now`: RFC 3339 with microseconds."""
-    vmi = effect.vmi
+    """Return the Warning event on the VMI or claim. `now`: RFC 3339 with microseconds."""
+    vmi, about = effect.vmi, effect.about
     return _encode(
         NewEvent(
             metadata=NewMetadata(effect.name, vmi.namespace),
@@ -133,7 +133,7 @@ def event_body(effect: Warn, *, now: str, instance: str) -> bytes:
             reporting_instance=instance[:128],
             action=ACTION,
             reason=effect.reason,
-            regarding=ObjectReference(VMI.api_version, VMI.kind, vmi.namespace, vmi.name, vmi.uid),
+            regarding=ObjectReference(about.api_version, about.kind, vmi.namespace, vmi.name, vmi.uid),
             note=effect.message.encode()[:NOTE_BYTES_MAX].decode(errors="ignore"),
         )
     )

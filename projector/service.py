@@ -11,34 +11,46 @@ from msgspec.structs import replace
 from binder.follower import Follower
 from binder.journal import Journal
 from binder.kube import Kube
-from binder.state import GpuSet, State
+from binder.state import GpuSet, Holding, State
 from projector.apply import Applier, wall
 from projector.counts import ClassCounts
-from projector.effects import AnyEffect, DropClaim
+from projector.effects import AnyEffect, Stage
 from projector.lanes import Lanes
 from projector.outbox import Outbox
-from projector.plan import drop, is_open, plan, undecided
+from projector.plan import Single, is_open, plan, single, undecided
+from projector.plan_held import held_by, is_open_held, plan_held
 from projector.usage_records import UsageRecords
 from projector.verdicts import Kind, Verdict
-from schemas.decisions import ClaimDropped, Decision
+from schemas import decisions as d
 from schemas.events import Outcome
 from schemas.objects import Stamp
 
 SETS_AT_ONCE = 64
 ACTION_SET = "set"
+ACTION_HELD = "held"
 
 log = structlog.get_logger()
 
 
-class _Drop(msgspec.Struct, frozen=True):
-    """A claim to delete, and the decision that said so where it was seen."""
+class _One(msgspec.Struct, frozen=True):
+    """An object to delete or to change, and the decision that said so where it was seen."""
 
-    effect: DropClaim
+    effect: Single
     stamp: Stamp = Stamp()
 
 
+class _Set(msgspec.Struct, frozen=True):
+    """A set with the held claims that its VMI holds."""
+
+    gpu_set: GpuSet
+    held: tuple[Holding, ...] = ()
+
+
 class _Closed(msgspec.Struct, frozen=True):
-    """A set that is forgotten: in its lane, so that no write of it comes after."""
+    """A set that is forgotten, or a claim that goes with a set from now on: in its lane, so that no write comes after.
+
+    What is under way there has an older stamp than what follows elsewhere, and the API server holds it to that (T22).
+    """
 
 
 class Projector:
@@ -61,7 +73,8 @@ class Projector:
         self._counts = ClassCounts(kube)
         self._usage = UsageRecords(kube)
         self._outbox = Outbox(journal)
-        self._lanes: Lanes[GpuSet | _Drop | _Closed] = Lanes()
+        self._lanes: Lanes[_Set | Holding | _One | _Closed] = Lanes()
+        self._holders: dict[str, tuple[str, ...]] = {}
         self._sets_at_once = sets_at_once
 
     async def run(self, follower: Follower) -> None:
@@ -80,24 +93,65 @@ class Projector:
                 self._counts.changed()
 
     def begin(self, state: State) -> None:
-        """Take up every set whose writes are not known to have landed, and every claim that was told to go."""
+        """Take up every set and claim whose writes are not known to have landed, and what was told to go."""
         for uid, gpu_set in sorted(state.sets.items()):
-            if is_open(gpu_set):
-                self._lanes.put(uid, gpu_set)
+            self._hold(state, uid, gpu_set)
+            held = held_by(state, gpu_set)
+            if is_open(gpu_set, held):
+                self._lanes.put(uid, _Set(gpu_set, held))
+        for _, holding in sorted(state.holdings.items()):
+            if holding.attached is None and is_open_held(holding):
+                self._lanes.put(holding.claim.uid, holding)
         for effect in undecided(state):
-            self._lanes.put(effect.uid, _Drop(effect))
+            self._lanes.put(effect.uid, _One(effect))
 
-    def take(self, state: State, touched: Iterable[str], decided: Iterable[tuple[Stamp, Decision]]) -> None:
-        """Take up the sets that decisions changed."""
+    def take(self, state: State, touched: Iterable[str], decided: Iterable[tuple[Stamp, d.Decision]]) -> None:
+        """Take up the sets that decisions changed, the held claims that they speak of, and single objects."""
         for uid in touched:
-            gpu_set = state.sets.get(uid)
-            if gpu_set is None:
-                self._lanes.put(uid, _Closed())
-            elif is_open(gpu_set):
-                self._lanes.put(uid, gpu_set)
+            self._take_set(state, uid)
         for stamp, decision in decided:
-            if isinstance(decision, ClaimDropped):
-                self._lanes.put(decision.uid, _Drop(drop(decision), stamp))
+            match decision:
+                case d.HeldPlaced() | d.HeldLost() | d.HeldWaits():
+                    for claim in decision.claims:
+                        self._take_held(state, f"{decision.namespace}/{claim.name}")
+                case d.HeldFreed():
+                    self._take_held(state, f"{decision.namespace}/{decision.name}")
+                case d.ClaimDropped() | d.ClassGuarded() | d.ClassFreed():
+                    self._lanes.put(decision.uid, _One(single(decision), stamp))
+                case _:
+                    pass
+
+    def _take_set(self, state: State, uid: str) -> None:
+        gpu_set = state.sets.get(uid)
+        if gpu_set is None:
+            self._lanes.put(uid, _Closed())
+        else:
+            held = held_by(state, gpu_set)
+            if is_open(gpu_set, held):
+                self._lanes.put(uid, _Set(gpu_set, held))
+        for key in self._hold(state, uid, gpu_set):
+            self._take_held(state, key)
+
+    def _hold(self, state: State, uid: str, gpu_set: GpuSet | None) -> list[str]:
+        """Note which claims a set's VMI holds; return those that it holds no more."""
+        before = self._holders.pop(uid, ())
+        held = held_by(state, gpu_set) if gpu_set is not None else ()
+        keys = tuple(f"{one.namespace}/{one.claim.name}" for one in held)
+        if keys:
+            self._holders[uid] = keys
+        for one, key in zip(held, keys, strict=True):
+            if key not in before:
+                self._lanes.put(one.claim.uid, _Closed())
+        return [key for key in before if key not in keys]
+
+    def _take_held(self, state: State, key: str) -> None:
+        """Take up a held claim: with its set where a VMI holds it, else by itself."""
+        holding = state.holdings.get(key)
+        gpu_set = state.sets.get(holding.attached.uid) if holding is not None and holding.attached is not None else None
+        if gpu_set is not None:
+            self._lanes.put(gpu_set.vmi.uid, _Set(gpu_set, held_by(state, gpu_set)))
+        elif holding is not None and is_open_held(holding):
+            self._lanes.put(holding.claim.uid, holding)
 
     async def work(self) -> None:
         """Write and report for ever."""
@@ -119,35 +173,58 @@ class Projector:
             else:
                 self._lanes.again(key, item)
 
-    async def _write(self, key: str, item: GpuSet | _Drop | _Closed) -> bool:
+    async def _write(self, key: str, item: _Set | Holding | _One | _Closed) -> bool:
         """Write one item; return whether there is no more to do about it."""
         match item:
-            case GpuSet():
-                return await self._project(key, item)
-            case _Drop():
-                return self._ended(item.effect, item.stamp, await self._applier.perform(item.effect))
+            case _Set():
+                return await self._project_set(key, item)
+            case Holding():
+                outcome = _outcome_of(item)
+                return await self._project(key, outcome, plan_held(item), lambda effect: _of(outcome, effect))
+            case _One():
+                effect = item.effect
+                outcome = Outcome(effect.action, effect.vmi.namespace, effect.name, "", item.stamp)
+                return self._ended(outcome, await self._applier.perform(effect))
             case _Closed():
                 self._applier.forget(key)
                 return True
 
-    async def _project(self, uid: str, gpu_set: GpuSet) -> bool:
-        """Write one set stage by stage, until a newer decision overtakes it or a stage can't land."""
-        for stage in plan(gpu_set):
+    async def _project_set(self, uid: str, item: _Set) -> bool:
+        vmi, stamp = item.gpu_set.vmi, item.gpu_set.stamp
+        outcome = Outcome(ACTION_SET, vmi.namespace, vmi.name, uid, stamp)
+        stages = plan(item.gpu_set, item.held)
+        # What was decided on a claim alone, since its VMI's set was last decided on, is reported for itself.
+        news = tuple(_outcome_of(one) for one in item.held if one.stamp > stamp)
+        return await self._project(
+            uid, outcome, stages, lambda effect: replace(_of(outcome, effect), name=effect.name), news
+        )
+
+    async def _project(
+        self,
+        key: str,
+        outcome: Outcome,
+        stages: tuple[Stage, ...],
+        about: Callable[[AnyEffect], Outcome],
+        news: tuple[Outcome, ...] = (),
+    ) -> bool:
+        """Write stage by stage, until a newer decision overtakes it or a stage can't land.
+
+        `outcome`: of all of it, `about`: of one effect, `news`: what else has landed then.
+        """
+        for stage in stages:
             effect, verdict = await self._applier.stage(stage)
-            if self._lanes.overtaken(uid):
+            if self._lanes.overtaken(key):
                 return True
             if verdict.kind is Kind.SETTLED:
                 break
             if verdict.kind is not Kind.LANDED:
-                return self._ended(effect, gpu_set.stamp, verdict)
-        vmi = gpu_set.vmi
-        self._outbox.add(Outcome(ACTION_SET, vmi.namespace, vmi.name, vmi.uid, gpu_set.stamp))
+                return self._ended(about(effect), verdict)
+        for landed in (outcome, *news):
+            self._outbox.add(landed)
         return True
 
-    def _ended(self, effect: AnyEffect, stamp: Stamp, verdict: Verdict) -> bool:
+    def _ended(self, outcome: Outcome, verdict: Verdict) -> bool:
         """Report how a write ended; return whether that was the end of it."""
-        vmi = effect.vmi
-        outcome = Outcome(effect.action, vmi.namespace, effect.name, vmi.uid, stamp)
         about = msgspec.to_builtins(outcome)
         match verdict.kind:
             case Kind.AGAIN:
@@ -163,3 +240,13 @@ class Projector:
                 log.warning("write.refused", **msgspec.to_builtins(outcome))
                 self._outbox.add(outcome)
         return True
+
+
+def _of(outcome: Outcome, effect: AnyEffect) -> Outcome:
+    """Say which effect it was that ended so."""
+    return replace(outcome, action=effect.action)
+
+
+def _outcome_of(holding: Holding) -> Outcome:
+    """Report on a held claim: no VMI is named, so that the claim itself is meant."""
+    return Outcome(ACTION_HELD, holding.namespace, holding.claim.name, "", holding.stamp)

@@ -11,6 +11,8 @@ from schemas.structural import Rule, Shape, ruled
 
 PLACED_CONDITION = "Placed"
 PLACED_REASON = "Placed"
+WAITING_REASON = "Waiting"
+FREED_REASON = "BeingDeleted"
 
 _FIXED = ruled(Rule("self == oldSelf", "does not change; make a new claim"))
 

@@ -62,11 +62,12 @@ class Rejected(Decided, frozen=True, tag="rejected"):
 
 
 class GpuEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One resolved class entry of an admission answer."""
+    """One resolved entry of an admission answer; `claim`: the held claim that gives the units, '' for a class entry."""
 
     class_name: str
     count: int
     resource: str
+    claim: str = ""
 
 
 class VmiAdmitted(Decided, frozen=True, tag="vmi-admitted"):

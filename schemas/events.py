@@ -7,7 +7,7 @@ A chunk of changes is one input: folded whole, then decided once. Versions: ever
 import msgspec
 
 from schemas.decisions import VmiId
-from schemas.objects import AnyView, ClassView, Gone, KubeVirtView, Stamp
+from schemas.objects import AnyView, ClaimView, ClassView, Gone, KubeVirtView, Stamp
 from schemas.reasons import Order
 
 MESSAGE_VERSION = 1
@@ -71,8 +71,9 @@ class VmiRequest(Event, frozen=True, tag="request.vmi"):
     `gpus`: the annotation. `own_gpus`, `host_devices`: device names of the VMI's own entries, ours
     (by name prefix, on re-invocation) in `bound_gpus`, as `binder.rules.admission.mark_of` spells them.
     `resource_keys`: keys under domain.resources. `marks`: labels and annotations that KubeVirt alone may
-    put on launchers and would copy there. `classes`: named classes, and those whose resource the VMI names
-    elsewhere, as read from the API server; `missing`: named and not there; `kubevirt` likewise (A8).
+    put on launchers and would copy there. `classes`: named classes, those of named claims, and those whose
+    resource the VMI names elsewhere, as read from the API server; `missing`: named and not there; `claims` and
+    `missing_claims`, the held claims named, and `kubevirt` likewise (A8).
     """
 
     request: str
@@ -87,6 +88,8 @@ class VmiRequest(Event, frozen=True, tag="request.vmi"):
     marks: tuple[str, ...] = ()
     classes: tuple[ClassView, ...] = ()
     missing: tuple[str, ...] = ()
+    claims: tuple[ClaimView, ...] = ()
+    missing_claims: tuple[str, ...] = ()
     kubevirt: KubeVirtView | None = None
     repeats: int = 0
     version: int = MESSAGE_VERSION
@@ -96,7 +99,7 @@ class PodRequest(Event, frozen=True, tag="request.pod"):
     """Admission of a launcher create: owner by reference, GPU annotation, requester (T17, T25).
 
     `policy`: the reserved annotation KubeVirt copied from the VMI. `kubevirt_namespace`: where the
-    KubeVirt CR read for this request stands, '' if none was found.
+    KubeVirt CR read for this request stands, '' if none was found. `classes`, `claims`: as of a VMI.
     """
 
     request: str
@@ -108,6 +111,8 @@ class PodRequest(Event, frozen=True, tag="request.pod"):
     kubevirt_namespace: str = ""
     classes: tuple[ClassView, ...] = ()
     missing: tuple[str, ...] = ()
+    claims: tuple[ClaimView, ...] = ()
+    missing_claims: tuple[str, ...] = ()
     temporary: bool = False
     migration: bool = False
     repeats: int = 0

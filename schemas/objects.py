@@ -126,6 +126,7 @@ class ClassView(View, frozen=True, tag="class"):
     licence_secret: str = ""
     conflict: bool = False
     created: int = 0
+    finalizers: tuple[str, ...] = ()
 
 
 class Stamp(msgspec.Struct, frozen=True, order=True, omit_defaults=True, gc=False):

@@ -38,7 +38,10 @@ class Refusal(StrEnum):
     RESOURCE_KEY = "ResourceKey"
     NOT_KUBEVIRT = "NotCreatedByKubeVirt"
     RESERVED_MARK = "ReservedMark"
-    UNSUPPORTED = "Unsupported"
+    UNSUPPORTED = "Unsupported"  # of logs from before held claims could be named
+    CLAIM_NOT_FOUND = "ClaimNotFound"
+    CLAIM_DELETED = "ClaimBeingDeleted"
+    TEMPLATE_CLAIM = "TemplateClaim"
     OVER_MAXIMUM = "OverMaximumCount"
     VGPU_MIX = "VGPUClassesMixed"
     NO_ENTITLEMENT = "NoVGPUEntitlement"
@@ -52,6 +55,8 @@ class Order(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     UNSKIP = "unskip"
+    MOVE = "move"
+    RELEASE = "release"
 
 
 class GiveUp(StrEnum):
@@ -68,6 +73,7 @@ class Placing(StrEnum):
     MOVED = "Moved"
     REBOUND = "Rebound"
     GATHERED = "Gathered"
+    AGAIN = "SaidAgain"
 
 
 class Unkept(StrEnum):
@@ -77,6 +83,7 @@ class Unkept(StrEnum):
     NODE_NOT_READY = "NodeNotReady"
     NODE_TAINTED = "NodeTainted"
     UNITS_GONE = "UnitsGone"
+    SPLIT = "NoNodeForAll"
     COMMANDED = "Commanded"
 
 
@@ -89,3 +96,5 @@ class Release(StrEnum):
     VMI_GONE = "VMIGone"
     PIN_REFUSED = "PinRefused"
     NODE_REFUSED = "NodeRefused"
+    NODE_UNKEPT = "NodeCannotKeep"
+    COMMANDED = "Commanded"

@@ -82,6 +82,7 @@ class SeenMetadata(msgspec.Struct, frozen=True, rename="camel"):
     generation: int = 0
     deletion_timestamp: str | None = None
     labels: dict[str, str] = {}
+    finalizers: tuple[str, ...] = ()
     owner_references: tuple[OwnerReference, ...] = ()
 
     def owned_by(self, uid: str) -> bool:
@@ -102,6 +103,25 @@ class SeenClass(msgspec.Struct, frozen=True):
 
     metadata: SeenMetadata
     status: ClassStatus | None = None
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """An object of any kind as it stands."""
+
+    metadata: SeenMetadata
+
+
+class SeenVmiStatus(msgspec.Struct, frozen=True):
+    """How far a VMI has come."""
+
+    phase: str = ""
+
+
+class SeenVmi(msgspec.Struct, frozen=True):
+    """A VMI as it stands."""
+
+    metadata: SeenMetadata
+    status: SeenVmiStatus | None = None
 
 
 class SeenNamespace(msgspec.Struct, frozen=True):

@@ -4,16 +4,16 @@ Requests that ask at the same moment share one read, which began after all of th
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TypeVar
 
 import msgspec
 
 from binder.kube import ApiError, Kube
-from schemas.entries import ClassEntry, MalformedEntries, parse_entries
-from schemas.kinds import GPU_CLASS, KUBEVIRT, Resource
-from schemas.objects import ClassView, KubeVirtView
+from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, parse_entries
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, KUBEVIRT, Resource
+from schemas.objects import ClaimView, ClassView, KubeVirtView
 from webhooks.reviews import UNREADABLE, TurnedAway
 from webhooks.shared_reads import SharedRead
 
@@ -28,23 +28,39 @@ class Readers(msgspec.Struct, frozen=True):
 
     gpu_class: Callable[[msgspec.Raw | bytes], ClassView]
     kubevirt: Callable[[msgspec.Raw | bytes], KubeVirtView]
+    gpu_claim: Callable[[msgspec.Raw | bytes], ClaimView]
+
+
+class Named(msgspec.Struct, frozen=True):
+    """The classes and the held claims that an annotation names, in its order."""
+
+    classes: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """The classes read, in the order asked for; the names that do not exist; KubeVirt's own resource, if any."""
+    """What was read, in the order asked for, and the names that do not exist; KubeVirt's own resource, if any.
+
+    `classes`: those named, those of the claims named, those of other resources.
+    """
 
     classes: tuple[ClassView, ...] = ()
     missing: tuple[str, ...] = ()
+    claims: tuple[ClaimView, ...] = ()
+    missing_claims: tuple[str, ...] = ()
     kubevirt: KubeVirtView | None = None
 
 
-def class_names(gpus: str) -> tuple[str, ...]:
-    """Return the classes that the annotation names: none where it can't be read, which a rule will say."""
+def named_in(gpus: str) -> Named:
+    """Return what the annotation names: nothing where it can't be read, which a rule will say."""
     try:
         entries = parse_entries(gpus)
     except MalformedEntries:
-        return ()
-    return tuple(entry.class_name for entry in entries if isinstance(entry, ClassEntry))
+        return Named()
+    return Named(
+        tuple(entry.class_name for entry in entries if isinstance(entry, ClassEntry)),
+        tuple(entry.claim_name for entry in entries if isinstance(entry, ClaimEntry)),
+    )
 
 
 class FreshReads:
@@ -56,26 +72,46 @@ class FreshReads:
         self._all_classes = SharedRead(lambda: self._list(GPU_CLASS))
         self._classes: dict[str, SharedRead[ClassView | None]] = {}
 
-    async def read(self, classes: tuple[str, ...], resources: tuple[str, ...], deadline: float) -> Evidence:
-        """Read the named classes and KubeVirt's resource side by side; `deadline` is in the loop's time.
+    async def read(self, namespace: str, named: Named, resources: tuple[str, ...], deadline: float) -> Evidence:
+        """Read what is named and KubeVirt's resource side by side; `deadline` is in the loop's time.
 
-        Where a request names `resources` of its own, all classes are listed to see whose they are.
+        Claims are looked for in `namespace`. Where a request names `resources` of its own, all classes are
+        listed to see whose they are.
         """
-        reads = [self._shared_class(name).get() for name in classes]
         try:
             async with asyncio.timeout_at(min(deadline, asyncio.get_running_loop().time() + self._timeout_s)):
-                found, kubevirt, rivals = await asyncio.gather(
-                    asyncio.gather(*reads), self._kubevirts.get(), self._owners(resources)
+                (classes, claims), kubevirt, rivals = await asyncio.gather(
+                    self._entries(namespace, named), self._kubevirts.get(), self._owners(resources)
                 )
         except TimeoutError:
             raise _unread("the API server did not answer in time") from None
         except ApiError as error:
             why = f"{error.code} {error.reason}" if error.code else "it could not be reached"
             raise _unread(f"the API server did not give them out ({why})") from None
-        there = tuple(view for view in found if view is not None)
-        further = tuple(view for view in rivals if view.name not in {seen.name for seen in there})
-        missing = tuple(name for name, view in zip(classes, found, strict=True) if view is None)
-        return Evidence(there + further, missing, kubevirt)
+        there = tuple(view for view in classes.values() if view is not None)
+        return Evidence(
+            classes=there + tuple(view for view in rivals if view.name not in classes),
+            missing=tuple(name for name, view in classes.items() if view is None),
+            claims=tuple(view for view in claims.values() if view is not None),
+            missing_claims=tuple(name for name, view in claims.items() if view is None),
+            kubevirt=kubevirt,
+        )
+
+    async def _entries(
+        self, namespace: str, named: Named
+    ) -> tuple[dict[str, ClassView | None], dict[str, ClaimView | None]]:
+        """Read classes and claims side by side, then the claims' own classes; None stands for what does not exist."""
+        classes, found = await asyncio.gather(
+            self._by_name(named.classes), asyncio.gather(*(self._claim(namespace, name) for name in named.claims))
+        )
+        claims = dict(zip(named.claims, found, strict=True))
+        theirs = dict.fromkeys(claim.class_name for claim in found if claim is not None)
+        return classes | await self._by_name([name for name in theirs if name not in classes]), claims
+
+    async def _by_name(self, classes: Iterable[str]) -> dict[str, ClassView | None]:
+        named = list(classes)
+        found = await asyncio.gather(*(self._shared_class(name).get() for name in named))
+        return dict(zip(named, found, strict=True))
 
     def _shared_class(self, name: str) -> SharedRead[ClassView | None]:
         if name not in self._classes:
@@ -85,13 +121,20 @@ class FreshReads:
         return self._classes[name]
 
     async def _class(self, name: str) -> ClassView | None:
+        body = await self._found(GPU_CLASS, "", name)
+        return _view(self._readers.gpu_class, body, f"GPUClass {name}") if body is not None else None
+
+    async def _claim(self, namespace: str, name: str) -> ClaimView | None:
+        body = await self._found(GPU_CLAIM, namespace, name)
+        return _view(self._readers.gpu_claim, body, f"GPUClaim {namespace}/{name}") if body is not None else None
+
+    async def _found(self, resource: Resource, namespace: str, name: str) -> bytes | None:
         try:
-            body = await self._kube.get(GPU_CLASS, "", name)
+            return await self._kube.get(resource, namespace, name)
         except ApiError as error:
             if error.code == HTTPStatus.NOT_FOUND:
                 return None
             raise
-        return _view(self._readers.gpu_class, body, f"GPUClass {name}")
 
     async def _owners(self, resources: tuple[str, ...]) -> tuple[ClassView, ...]:
         if not resources:
@@ -122,7 +165,7 @@ class FreshReads:
         raise _unread(f"there are too many objects of the kind {resource.kind}")
 
 
-_V = TypeVar("_V", ClassView, KubeVirtView)
+_V = TypeVar("_V", ClassView, ClaimView, KubeVirtView)
 
 
 def _view(read: Callable[[msgspec.Raw | bytes], _V], body: msgspec.Raw | bytes, what: str) -> _V:
@@ -137,5 +180,5 @@ def _unread(why: str) -> TurnedAway:
         "unanswered",
         HTTPStatus.SERVICE_UNAVAILABLE,
         "EvidenceUnavailable",
-        f"the GPU classes and the KubeVirt resource that decide on this could not be read, {why}: try again",
+        f"the GPU classes, claims and the KubeVirt resource that decide on this could not be read, {why}: try again",
     )

@@ -67,6 +67,8 @@ def request_of(review: Review, pod: Pod, evidence: Evidence) -> PodRequest:
         kubevirt_namespace=evidence.kubevirt.namespace if evidence.kubevirt else "",
         classes=evidence.classes,
         missing=evidence.missing,
+        claims=evidence.claims,
+        missing_claims=evidence.missing_claims,
         temporary=pod.metadata.annotation(names.EPHEMERAL_ANNOTATION) is not None,
         migration=pod.metadata.label(names.MIGRATION_LABEL) is not None,
     )

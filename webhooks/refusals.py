@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from schemas.answers import Answer
 from schemas.decisions import Refused
 from schemas.events import PodRequest, VmiRequest, encode_event
+from schemas.objects import Stamp
 
 Request = VmiRequest | PodRequest
 
@@ -58,12 +59,14 @@ class RecentRefusals:
 
 
 def _essence(request: Request) -> bytes:
-    """Return a digest of all that the rules read of a request: a class whose counts alone changed is the same class.
+    """Return a digest of all that the rules read of a request.
 
-    Tenants choose how long their requests are, up to a megabyte: thousands of them are not kept whole.
+    A class whose counts alone changed is the same class; so is a claim that is shown elsewhere. Tenants choose
+    how long their requests are, up to a megabyte: thousands of them are not kept whole.
     """
     classes = tuple(replace(view, rv="") for view in request.classes)
-    bare = replace(request, request="", repeats=0, classes=classes)
+    claims = tuple(replace(view, rv="", phase="", node="", stamp=Stamp(), finalizers=()) for view in request.claims)
+    bare = replace(request, request="", repeats=0, classes=classes, claims=claims)
     if isinstance(bare, VmiRequest) and bare.kubevirt is not None:
         bare = replace(bare, kubevirt=replace(bare.kubevirt, rv=""))
     return hashlib.sha256(encode_event(bare)).digest()

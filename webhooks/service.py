@@ -23,7 +23,7 @@ from webhooks import pod as pods
 from webhooks import vmi as vmis
 from webhooks.answers import Answers
 from webhooks.asks import Asks, DryRuns, Request
-from webhooks.evidence import FreshReads, Readers, class_names
+from webhooks.evidence import FreshReads, Readers, named_in
 from webhooks.limits import NamespaceLimit
 from webhooks.metrics import Metrics
 from webhooks.reviews import MalformedReview, Review, TurnedAway, allow, read_review, refers_to_gpus, refuse
@@ -140,8 +140,8 @@ class Webhooks:
         if not refers_to_gpus(vmi.metadata):
             return _untouched(review)
         async with self._limit.turn(review.namespace, deadline):
-            named, others = class_names(vmis.gpus_text(vmi.metadata)), vmis.other_resources(vmi)
-            evidence = await self._fresh.read(named, others, deadline)
+            named, others = named_in(vmis.gpus_text(vmi.metadata)), vmis.other_resources(vmi)
+            evidence = await self._fresh.read(review.namespace, named, others, deadline)
             answer = await self._answer(review, vmis.request_of(review, vmi, evidence), deadline)
         if isinstance(answer, VmiAdmitted):
             patch, warnings = vmis.patch_of(vmi, answer), vmis.warnings_of(vmi, answer)
@@ -155,7 +155,8 @@ class Webhooks:
         if not pods.is_launcher(pod) or not refers_to_gpus(pod.metadata):
             return _untouched(review)
         async with self._limit.turn(review.namespace, deadline):
-            evidence = await self._fresh.read(class_names(vmis.gpus_text(pod.metadata)), (), deadline)
+            named = named_in(vmis.gpus_text(pod.metadata))
+            evidence = await self._fresh.read(review.namespace, named, (), deadline)
             answer = await self._answer(review, pods.request_of(review, pod, evidence), deadline)
         if isinstance(answer, PodAdmitted):
             return Verdict("admitted", allow(review.uid, pods.patch_of(pod, answer)))

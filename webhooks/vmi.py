@@ -91,6 +91,8 @@ def request_of(review: Review, vmi: Vmi, evidence: Evidence) -> VmiRequest:
         marks=tuple(marks),
         classes=evidence.classes,
         missing=evidence.missing,
+        claims=evidence.claims,
+        missing_claims=evidence.missing_claims,
         kubevirt=evidence.kubevirt,
     )
 

@@ -6,10 +6,11 @@ answer however often the API server asks (T17, C26), and nothing here looks at c
 
 import msgspec
 
-from binder.rules.gpu_sets import Entries, Objection, class_missing, class_views, read_entries, resolved
+from binder.rules.gpu_sets import Asked, Objection, asked_for, claim_missing, class_missing, read_entries, resolved
 from binder.rules.objections import first_objection
 from schemas import names
 from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
+from schemas.entries import ClaimEntry
 from schemas.events import PodRequest, VmiRequest
 from schemas.objects import Toleration
 from schemas.reasons import Refusal
@@ -20,7 +21,8 @@ def answer_vmi(request: VmiRequest, policy: str) -> VmiAdmitted | Refused:
 
     Placing at admission (`Refuse`) books in a validating webhook, and here nothing is booked (T17): such a
     VMI is marked `Wait`, which holds its launcher rather than let it pass unplaced. So is one under a
-    policy that nobody knows.
+    policy that nobody knows, and one that names held claims under any policy: kube-scheduler does not
+    know where their units are.
     """
     who = f"VMI {request.namespace}/{request.name}" if request.name else f"a new VMI in {request.namespace}"
     entries = read_entries(request.gpus)
@@ -29,8 +31,10 @@ def answer_vmi(request: VmiRequest, policy: str) -> VmiAdmitted | Refused:
     said = first_objection(request, entries)
     if said is not None:
         return _refused(request, request.name, who, said)
-    mark = policy if policy == names.POLICY_SCHEDULE else names.POLICY_WAIT
-    return VmiAdmitted(request.request, request.namespace, request.name, resolved(request, entries), mark)
+    holds = any(isinstance(entry, ClaimEntry) for entry in entries)
+    mark = policy if policy == names.POLICY_SCHEDULE and not holds else names.POLICY_WAIT
+    asked = asked_for(request, entries)
+    return VmiAdmitted(request.request, request.namespace, request.name, resolved(asked), mark)
 
 
 def answer_pod(request: PodRequest) -> PodAdmitted | Refused:
@@ -39,18 +43,20 @@ def answer_pod(request: PodRequest) -> PodAdmitted | Refused:
     A temporary pod is gated like a launcher: it requests the GPUs, and binds the volumes where the set
     will be. A migration target is not: KubeVirt deletes it after 15 minutes behind a gate, and it never
     inherits the pin (T25). A class that is being deleted, or lost its resource name, still serves the
-    VMIs that were admitted with it, so only a missing one is refused: its tolerations are unknown.
+    VMIs that were admitted with it, so only a missing one is refused: its tolerations are unknown. So is
+    that of a held claim: of one that is not there, the class is not known either.
     """
     vmi = request.vmi
     who = f"launcher pod of VMI {vmi.namespace}/{vmi.name}" if vmi.name else f"launcher pod in {request.namespace}"
     entries = read_entries(request.gpus)
     if isinstance(entries, Objection):
         return _refused(request, vmi.name, who, _stranger(request) or entries)
-    said = _stranger(request) or class_missing(request, entries)
+    asked = asked_for(request, entries)
+    said = _stranger(request) or claim_missing(request, entries) or class_missing(asked)
     if said is not None:
         return _refused(request, vmi.name, who, said)
     gate = request.policy != names.POLICY_SCHEDULE and not request.migration
-    return PodAdmitted(request.request, vmi, gate, _tolerations(request, entries))
+    return PodAdmitted(request.request, vmi, gate, _tolerations(asked))
 
 
 def in_full(toleration: Toleration) -> Toleration:
@@ -79,8 +85,8 @@ def _stranger(request: PodRequest) -> Objection | None:
     return None
 
 
-def _tolerations(request: PodRequest, entries: Entries) -> tuple[Toleration, ...]:
-    """P3: what each class of the set tolerates, each once, in the order of the entries."""
-    wanted = [in_full(toleration) for view in class_views(request, entries) for toleration in view.tolerations]
+def _tolerations(asked: tuple[Asked, ...]) -> tuple[Toleration, ...]:
+    """P3: what each class of the set tolerates, held claims' too, each once, in the order of the entries."""
+    wanted = [in_full(toleration) for one in asked if one.view is not None for toleration in one.view.tolerations]
     # Keys of a dict keep the order they came in.
     return tuple(dict.fromkeys(wanted))

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable
 
 from binder.rules.gpu_sets import (
     MODE_VGPU,
+    Asked,
     Entries,
     Objection,
+    asked_for,
+    claim_missing,
     class_missing,
-    class_view,
-    class_views,
     devices_of,
     mark_of,
     resolved,
@@ -19,22 +20,49 @@ from schemas.events import VmiRequest
 from schemas.objects import ClassView
 from schemas.reasons import Refusal
 
+AllAsked = tuple[Asked, ...]
 
-def _class_unfit(request: VmiRequest, entries: Entries) -> Objection | None:
-    """A3: the class is being deleted, or another class has its resource name (K1)."""
-    for index, entry in enumerate(entries):
-        view = class_view(request, entry.class_name)
-        if view is not None and view.deleting:
+
+def _class_missing(_request: VmiRequest, asked: AllAsked) -> Objection | None:
+    return class_missing(asked)
+
+
+def _claim_unfit(_request: VmiRequest, asked: AllAsked) -> Objection | None:
+    """A held claim lives on its own and is there to stay: one of another VMI's template, or one that goes, is none."""
+    for one in asked:
+        if one.claim is not None and one.claim.template:
             return Objection(
-                Refusal.CLASS_DELETED,
-                f'names the GPU class "{view.name}" in entry {index}, which is being deleted: choose another class',
+                Refusal.TEMPLATE_CLAIM,
+                f'names the claim "{one.claim.name}" in entry {one.index}, which was made for another VM and goes '
+                f'with it: name its class "{one.class_name}" with className instead, or a claim of your own',
             )
-        elder = _elder(view, class_views(request, entries)) if view else None
-        if view is not None and (view.conflict or elder is not None):
+        if one.claim is not None and one.claim.deleting:
+            return Objection(
+                Refusal.CLAIM_DELETED,
+                f'names the held claim "{one.claim.name}" in entry {one.index}, which is being deleted: '
+                "name another claim",
+            )
+    return None
+
+
+def _class_unfit(_request: VmiRequest, asked: AllAsked) -> Objection | None:
+    """A3: the class is being deleted, or another class has its resource name (K1).
+
+    What a held claim was given before stays its own: its class waits for it, and its resource is recorded (K2, T24).
+    """
+    views = [one.view for one in asked if one.view is not None]
+    for one in asked:
+        view = one.view
+        if view is None or one.is_recorded:
+            continue
+        if view.deleting:
+            return Objection(Refusal.CLASS_DELETED, f"names {one.named}, which is being deleted: choose another class")
+        elder = _elder(view, views)
+        if view.conflict or elder is not None:
             other = f' ("{elder.name}")' if elder else ""
             return Objection(
                 Refusal.CLASS_CONFLICT,
-                f'names the GPU class "{view.name}" in entry {index}, whose resource name {view.resource} belongs '
+                f"names {one.named}, whose resource name {view.resource} belongs "
                 f"to an older class{other} (ResourceNameConflict): choose that class, or ask the platform operator "
                 f'to give "{view.name}" a resource name of its own',
             )
@@ -48,7 +76,7 @@ def _elder(view: ClassView, others: Iterable[ClassView]) -> ClassView | None:
     return min(older, key=lambda other: (other.created, other.name), default=None)
 
 
-def _reserved_marks(request: VmiRequest, _entries: Entries) -> Objection | None:
+def _reserved_marks(request: VmiRequest, _asked: AllAsked) -> Objection | None:
     """Marks of KubeVirt's own would reach the launcher and pass it off as a migration target or a temporary pod."""
     if not request.marks:
         return None
@@ -59,7 +87,7 @@ def _reserved_marks(request: VmiRequest, _entries: Entries) -> Objection | None:
     )
 
 
-def _own_gpus(request: VmiRequest, _entries: Entries) -> Objection | None:
+def _own_gpus(request: VmiRequest, _asked: AllAsked) -> Objection | None:
     """A7: the entries under devices.gpus are ours to write."""
     if not request.own_gpus:
         return None
@@ -70,37 +98,42 @@ def _own_gpus(request: VmiRequest, _entries: Entries) -> Objection | None:
     )
 
 
-def _host_devices(request: VmiRequest, _entries: Entries) -> Objection | None:
+def _host_devices(request: VmiRequest, asked: AllAsked) -> Objection | None:
     """A7, C48: a host device of a class's resource would add to what the launcher requests."""
-    clash = _classes_of(request, request.host_devices)
+    clash = _handed_out(request, asked, request.host_devices)
     if clash is None:
         return None
+    resource, name = clash
     return Objection(
         Refusal.OWN_GPUS,
-        f'lists the host device {clash.resource}, which is handed out as the GPU class "{clash.name}": '
+        f'lists the host device {resource}, which is handed out as the GPU class "{name}": '
         f"remove it from spec.domain.devices.hostDevices and name the class in {names.GPUS_ANNOTATION}",
     )
 
 
-def _resource_keys(request: VmiRequest, _entries: Entries) -> Objection | None:
+def _resource_keys(request: VmiRequest, asked: AllAsked) -> Objection | None:
     """A2, C48: a key under domain.resources overrides the number of devices in the launcher's requests."""
-    clash = _classes_of(request, request.resource_keys)
+    clash = _handed_out(request, asked, request.resource_keys)
     if clash is None:
         return None
+    resource, name = clash
     return Objection(
         Refusal.RESOURCE_KEY,
-        f'requests {clash.resource} under spec.domain.resources, which is handed out as the GPU class "{clash.name}": '
+        f'requests {resource} under spec.domain.resources, which is handed out as the GPU class "{name}": '
         f"remove the key; the entries of {names.GPUS_ANNOTATION} are what the launcher requests",
     )
 
 
-def _classes_of(request: VmiRequest, resources: tuple[str, ...]) -> ClassView | None:
-    return next((view for view in request.classes if view.resource in resources), None)
+def _handed_out(request: VmiRequest, asked: AllAsked, resources: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return the first of these resources that a class, or a held claim of this VMI, counts by; and the class."""
+    known = [(view.resource, view.name) for view in request.classes]
+    recorded = [(one.resource, one.class_name) for one in asked if one.is_recorded]
+    return next((pair for pair in (*known, *recorded) if pair[0] in resources), None)
 
 
-def _bound_gpus(request: VmiRequest, entries: Entries) -> Objection | None:
+def _bound_gpus(request: VmiRequest, asked: AllAsked) -> Objection | None:
     """C26: what has our prefix is ours only if it is exactly what we would write; the prefix proves nothing."""
-    ours = tuple(mark_of(device.name, device.device_name) for device in devices_of(resolved(request, entries)))
+    ours = tuple(mark_of(device.name, device.device_name) for device in devices_of(resolved(asked)))
     if not request.bound_gpus or request.bound_gpus == ours:
         return None
     return Objection(
@@ -110,9 +143,10 @@ def _bound_gpus(request: VmiRequest, entries: Entries) -> Objection | None:
     )
 
 
-def _vgpu_mix(request: VmiRequest, entries: Entries) -> Objection | None:
-    """A4: one VM has one vGPU class."""
-    vgpus = [view.name for view in class_views(request, entries) if view.mode == MODE_VGPU]
+def _vgpu_mix(_request: VmiRequest, asked: AllAsked) -> Objection | None:
+    """A4: one VM has one vGPU class, whether its units are named by class or held."""
+    modes = [(one.class_name, one.view.mode) for one in asked if one.view is not None]
+    vgpus = list(dict.fromkeys(name for name, mode in modes if mode == MODE_VGPU))
     if len(vgpus) < 2:
         return None
     return Objection(
@@ -122,35 +156,43 @@ def _vgpu_mix(request: VmiRequest, entries: Entries) -> Objection | None:
     )
 
 
-def _over_maximum(request: VmiRequest, entries: Entries) -> Objection | None:
-    """A4: units above the class's effective maximum."""
-    for index, entry in enumerate(entries):
-        view = class_view(request, entry.class_name)
-        if view is not None and entry.count > units_max(view):
-            return Objection(
-                Refusal.OVER_MAXIMUM,
-                f'asks for {entry.count} units of the GPU class "{view.name}" in entry {index}, of which one VM can '
-                f"have {units_max(view)} at most: lower count to {units_max(view)}",
-            )
+def _over_maximum(_request: VmiRequest, asked: AllAsked) -> Objection | None:
+    """A4: units above the class's effective maximum, those of held claims among them."""
+    for one in asked:
+        view, alike = one.view, [other for other in asked if other.class_name == one.class_name]
+        count = sum(other.count for other in alike)
+        if view is None or count <= units_max(view):
+            continue
+        most = units_max(view)
+        where, remedy = f"in entry {one.index}", f"lower count to {most}"
+        if len(alike) > 1 or one.claim is not None:
+            places = " and ".join(str(other.index) for other in alike)
+            where = f"in entr{'y' if len(alike) == 1 else 'ies'} {places}, held claims counted in"
+            remedy = "name fewer of them"
+        return Objection(
+            Refusal.OVER_MAXIMUM,
+            f'asks for {count} units of the GPU class "{view.name}" {where}, of which one VM can have '
+            f"{most} at most: {remedy}",
+        )
     return None
 
 
-def _not_permitted(request: VmiRequest, entries: Entries) -> Objection | None:
+def _not_permitted(request: VmiRequest, asked: AllAsked) -> Objection | None:
     """A6: KubeVirt would accept the VMI and leave it Pending without a pod; without a table it checks nothing."""
     table = request.kubevirt.permitted if request.kubevirt else None
-    for index, entry in enumerate(entries):
-        view = class_view(request, entry.class_name)
-        if view is not None and table is not None and view.resource not in table:
+    for one in asked:
+        if table is not None and one.resource not in table:
             return Objection(
                 Refusal.NOT_PERMITTED,
-                f'names the GPU class "{view.name}" in entry {index}, whose resource {view.resource} is not in '
+                f"names {one.named}, whose resource {one.resource} is not in "
                 "KubeVirt's permittedHostDevices: the platform operator has to add it to the KubeVirt resource first",
             )
     return None
 
 
-OBJECTIONS: tuple[Callable[[VmiRequest, Entries], Objection | None], ...] = (
-    class_missing,
+OBJECTIONS: tuple[Callable[[VmiRequest, AllAsked], Objection | None], ...] = (
+    _claim_unfit,
+    _class_missing,
     _class_unfit,
     _reserved_marks,
     _own_gpus,
@@ -165,7 +207,11 @@ OBJECTIONS: tuple[Callable[[VmiRequest, Entries], Objection | None], ...] = (
 
 def first_objection(request: VmiRequest, entries: Entries) -> Objection | None:
     """Return what the first rule that objects says, None where all are content."""
-    return next((said for rule in OBJECTIONS if (said := rule(request, entries))), None)
+    missing = claim_missing(request, entries)
+    if missing is not None:
+        return missing
+    asked = asked_for(request, entries)
+    return next((said for rule in OBJECTIONS if (said := rule(request, asked))), None)
 
 
 def listed(items: tuple[str, ...], shown: int = 3) -> str:

@@ -1,7 +1,9 @@
 """The kubelets of all nodes: bound pods are admitted against the node's devices, run, and end.
 
-A pod that finds too little of a resource fails as `OutOf<resource>`; a test can have a device plugin
-refuse one (`UnexpectedAdmissionError`). Unbound pods are nobody's here: the API server lets them go.
+Devices are allocated first: too few of a plugin's are an `UnexpectedAdmissionError`. What the node does not
+have at all, and too little of anything else, is `OutOf<resource>`; a test can have a plugin refuse a pod that
+fits. A node whose `Ready` is Unknown has no kubelet: what stands there stays as it is. Unbound pods are
+nobody's here: the API server lets them go.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +14,17 @@ from binder.kube import ApiError, Kube
 from deploy.world.amounts import millis
 from deploy.world.clock import Clock
 from deploy.world.informer import Informer
-from deploy.world.manifests import Obj, copied, deleting, dig, is_temporary, meta, pod_ended, set_condition
+from deploy.world.manifests import (
+    Obj,
+    copied,
+    deleting,
+    dig,
+    has_condition,
+    is_temporary,
+    meta,
+    pod_ended,
+    set_condition,
+)
 from deploy.world.virt_names import SECRET
 from deploy.world.virt_scribe import Scribe
 from deploy.world.workqueue import Retry, WorkQueue
@@ -26,7 +38,7 @@ class Refusal(msgspec.Struct, frozen=True):
     message: str
 
 
-UNEXPECTED = Refusal("UnexpectedAdmissionError", "Allocate failed: requested number of devices unavailable")
+UNEXPECTED = Refusal("UnexpectedAdmissionError", "Allocate failed due to requested number of devices unavailable")
 
 Plugin = Callable[[Obj], Refusal | None]
 """A device plugin's word on a pod that fits: None lets it run."""
@@ -82,7 +94,9 @@ class Kubelet:
         if new is None:
             return
         for pod in self.pods:
-            if pod["spec"].get("nodeName") == meta(new)["name"] and dig(pod, "status", "phase") == "Pending":
+            if pod["spec"].get("nodeName") == meta(new)["name"] and (
+                deleting(pod) or dig(pod, "status", "phase") == "Pending"
+            ):
                 self.queue.add(f"{meta(pod)['namespace']}/{meta(pod)['name']}")
 
     async def reconcile(self, key: str) -> None:
@@ -90,16 +104,16 @@ class Kubelet:
         pod = self.pods.at(key)
         if pod is None or not pod["spec"].get("nodeName"):
             return
+        node = self.nodes.get("", pod["spec"]["nodeName"])
+        if node is not None and has_condition(node, "Ready", "Unknown"):
+            return  # its kubelet is silent; whoever forces a pod's end does so past it
         if deleting(pod):
             if self._waited(key, f"stop {meta(pod)['uid']}", self._stop_s):
                 await self._remove(pod)
-        elif dig(pod, "status", "phase") == "Pending":
-            await self._start(key, pod)
+        elif dig(pod, "status", "phase") == "Pending" and node is not None:  # no such node, no kubelet
+            await self._start(key, node, pod)
 
-    async def _start(self, key: str, pod: Obj) -> None:
-        node = self.nodes.get("", pod["spec"]["nodeName"])
-        if node is None:
-            return  # no such node, no kubelet
+    async def _start(self, key: str, node: Obj, pod: Obj) -> None:
         uid = meta(pod)["uid"]
         admitted = self._admitted.setdefault(meta(node)["name"], {})
         if uid not in admitted:
@@ -131,14 +145,17 @@ class Kubelet:
     def _admit(self, node: Obj, pod: Obj) -> Refusal | None:
         name = meta(node)["name"]
         allocatable: Obj = dig(node, "status", "allocatable") or {}
-        for resource, asked in sorted(effective_requests(pod).items()):
-            taken = sum(one.get(resource, 0) for one in self._admitted.get(name, {}).values())
+        wanted = effective_requests(pod).items()
+        for resource, asked in sorted(wanted, key=lambda one: (not _is_device(one[0]), one[0])):
+            taken = self.taken(name, resource)
             have = millis(allocatable.get(resource, 0))
             if taken + asked > have:
-                used, most = taken // 1000, have // 1000
-                said = f"Node didn't have enough resource: {resource}, requested: {asked // 1000}"
-                return Refusal(f"OutOf{resource}", f"{said}, used: {used}, capacity: {most}")
+                return _short_of(resource, asked // 1000, taken // 1000, have // 1000)
         return self.plugin(pod)
+
+    def taken(self, node: str, resource: str) -> int:
+        """Return how much of a resource the pods hold that the node's kubelet has let in, in thousandths."""
+        return sum(one.get(resource, 0) for one in self._admitted.get(node, {}).values())
 
     async def _check_secrets(self, pod: Obj) -> None:
         for volume in pod["spec"].get("volumes") or () if self._secrets else ():
@@ -180,6 +197,19 @@ class Kubelet:
         for container in status.get("containerStatuses") or ():
             container["state"] = {"terminated": {"exitCode": 0 if phase == "Succeeded" else 1}}
         await self._scribe.replace(self.pods, new, subresource="status")
+
+
+def _is_device(resource: str) -> bool:
+    """Say whether a device plugin hands the resource out: Kubernetes' own have no domain in their names."""
+    return "/" in resource
+
+
+def _short_of(resource: str, asked: int, taken: int, have: int) -> Refusal:
+    if _is_device(resource) and have:
+        counted = f"Requested: {asked}, Available: {max(have - taken, 0)}"
+        return Refusal(UNEXPECTED.reason, f"{UNEXPECTED.message} for {resource}. {counted}, which is unexpected")
+    said = f"Node didn't have enough resource: {resource}, requested: {asked}"
+    return Refusal(f"OutOf{resource}", f"{said}, used: {taken}, capacity: {have}")
 
 
 def running(pod: Obj, now: str) -> Obj:

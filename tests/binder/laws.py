@@ -12,12 +12,13 @@ from binder.invariants import check
 from binder.snapshot import decode_state, encode_state
 from binder.state import GpuSet, State
 from binder.step import read_input, step
+from binder.usage import claims_of
 from schemas import decisions as d
 from schemas.events import AnyEvent
 from schemas.names import GATE
 from schemas.objects import PodView, Stamp, VmiView
 from schemas.reasons import GiveUp
-from tests.binder.oracle import place, skipped_nodes, used_on, verdict
+from tests.binder.oracle import own_on, place, skipped_nodes, used_on, verdict
 
 PATIENCE_NS = 120_000_000_000
 CROWD = 40
@@ -116,7 +117,7 @@ def _placing(state: State, decision: d.SetPlaced) -> Iterator[str]:
     if admitted is None or pod.admission not in admitted.requests:
         yield f"{decision}: the pod was not admitted (T25)"
     asked: dict[str, int] = {}
-    for claim in gpu_set.claims:
+    for claim in claims_of(gpu_set):
         asked[claim.resource] = asked.get(claim.resource, 0) + claim.count
     if {name: pod.requests.get(name, 0) for name in asked} != asked or not asked:
         yield f"{decision}: the pod's requests are not its set's"
@@ -133,6 +134,7 @@ def _placing(state: State, decision: d.SetPlaced) -> Iterator[str]:
         return
     for resource, amount in pod.requests.items():
         free = node.allocatable.get(resource, 0) - used_on(state, node, resource)
+        free += own_on(state, gpu_set.vmi.uid, decision.node, resource)
         if amount and amount > free:
             yield f"{decision}: {free} of {resource} are free, {amount} are taken"
 

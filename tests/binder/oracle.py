@@ -5,7 +5,7 @@ Written apart from the rules it checks: it shares no code with them, and is as p
 
 import msgspec
 
-from binder.state import GpuSet, State
+from binder.state import GpuSet, Holding, State
 from schemas.names import GATE
 from schemas.objects import (
     ClassView,
@@ -82,9 +82,31 @@ def used_on(state: State, node: NodeView, resource: str) -> int:
     """Count what bookings and other pods use of a node, from the tables alone."""
     booked = [gpu_set for gpu_set in state.sets.values() if gpu_set.node == node.name]
     own = {uid for gpu_set in booked for uid in (gpu_set.pod_uid, gpu_set.former) if uid}
+    held = [one for one in state.holdings.values() if one.node == node.name and not in_booking(state, one)]
     pods = [pod for pod in state.objects["pods"].values() if isinstance(pod, PodView)]
-    return sum(gpu_set.requests.get(resource, 0) for gpu_set in booked) + sum(
-        pod.requests.get(resource, 0) for pod in pods if pod.node == node.name and not pod.ended and pod.uid not in own
+    return (
+        sum(gpu_set.requests.get(resource, 0) for gpu_set in booked)
+        + sum(one.claim.count for one in held if one.claim.resource == resource)
+        + sum(
+            pod.requests.get(resource, 0)
+            for pod in pods
+            if pod.node == node.name and not pod.ended and pod.uid not in own
+        )
+    )
+
+
+def in_booking(state: State, holding: Holding) -> bool:
+    """Say whether a launcher's booking counts what a claim holds."""
+    gpu_set = state.sets.get(holding.attached.uid) if holding.attached else None
+    return gpu_set is not None and bool(gpu_set.node)
+
+
+def own_on(state: State, uid: str, node: str, resource: str) -> int:
+    """Count what the claims attached to a VMI hold on a node."""
+    return sum(
+        one.claim.count
+        for one in state.holdings.values()
+        if one.attached and (one.attached.uid, one.node, one.claim.resource) == (uid, node, resource)
     )
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from binder.book import Book
-from binder.evolve import evolve_epoch
+from binder.evolve import evolve_epoch, is_dirty
 from binder.snapshot import decode_state, encode_state
 from binder.state import NEEDED_KINDS, empty_state
 from schemas import decisions as d
@@ -154,8 +154,15 @@ class Scene:
         """Let the pod webhook ask for a launcher create of KubeVirt's."""
         who = VmiId(vmi.namespace, vmi.name, vmi.uid)
         classes = tuple(view for view in self.objects["gpuclasses"].values() if isinstance(view, ClassView))
+        claims = tuple(
+            view
+            for view in self.objects["gpuclaims"].values()
+            if isinstance(view, ClaimView) and view.namespace == vmi.namespace and not view.template
+        )
         return self.send(
-            e.PodRequest(request, vmi.namespace, who, CONTROLLER, vmi.gpus, POLICY_WAIT, KUBEVIRT, classes)
+            e.PodRequest(
+                request, vmi.namespace, who, CONTROLLER, vmi.gpus, POLICY_WAIT, KUBEVIRT, classes, claims=claims
+            )
         )
 
     def settled(self) -> Decisions:
@@ -163,7 +170,7 @@ class Scene:
         decided: Decisions = ()
         for _ in range(10_000):
             state = self.book.state
-            if not (state.dirty_sets or state.dirty_nodes or state.dirty_claims):
+            if not is_dirty(state):
                 return decided
             decided += self.send(e.Continue())
         raise AssertionError("still dirty after 10,000 inputs")

@@ -34,14 +34,6 @@ VMI_REFUSALS = {
         Refusal.MALFORMED,
         MALFORMED + "entry 0 (counted from 0) must be an object with className or claimName",
     ),
-    "held claim": (
-        vmi(gpus='[{"claimName":"mine"}]'),
-        Refusal.UNSUPPORTED,
-        (
-            'VMI tenant-a/vm1 names the held claim "mine" in entry 0 of cozystack.io/gpus, and held claims are not yet '
-            "supported: name a class with className and count instead"
-        ),
-    ),
     "A3 missing": (
         vmi(gpus='[{"className":"l40s"},{"className":"h100"}]', missing=("h100",)),
         Refusal.CLASS_NOT_FOUND,

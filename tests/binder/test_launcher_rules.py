@@ -11,7 +11,7 @@ from schemas.answers import decode_answer, encode_answer
 from schemas.decisions import PodAdmitted, Refused, VmiAdmitted, VmiId
 from schemas.entries import ENTRIES_MAX
 from schemas.events import PodRequest, VmiRequest
-from schemas.objects import ClassView
+from schemas.objects import ClaimView, ClassView
 from schemas.reasons import Refusal
 from tests.binder.admission import CARD, CLASSES, GPU_TAINT, KUBEVIRT, L40S, PARTITION, POD, VGPU, a_class, pod
 
@@ -103,9 +103,26 @@ entries = st.lists(
     st.fixed_dictionaries(
         {"className": st.sampled_from(["l40s", "l40s-24c", "l40s-48c", "h100"])},
         optional={"count": st.integers(-1, 20), "x": texts},
-    ),
+    )
+    | st.fixed_dictionaries({"claimName": st.sampled_from(["mine", "other", "none"])}),
     max_size=ENTRIES_MAX + 1,
 )
+claims = st.lists(
+    st.builds(
+        ClaimView,
+        name=st.sampled_from(["mine", "other"]),
+        uid=st.just("u"),
+        rv=st.just("1"),
+        namespace=st.just("tenant-a"),
+        deleting=st.booleans(),
+        class_name=st.sampled_from(["l40s", "l40s-24c", "h100"]),
+        count=st.integers(1, 4),
+        template=st.booleans(),
+        resource=st.sampled_from(["", CARD, "nvidia.com/before"]),
+    ),
+    max_size=2,
+    unique_by=lambda view: view.name,
+).map(tuple)
 annotations = texts | entries.map(lambda found: msgspec.json.encode(found).decode())
 devices = st.lists(st.sampled_from([CARD, VGPU, f"gpubinder-0-0={CARD}", ""]) | texts, max_size=4).map(tuple)
 classes = st.lists(
@@ -134,6 +151,7 @@ vmis = st.builds(
     host_devices=devices,
     resource_keys=devices,
     classes=classes,
+    claims=claims,
 )
 
 
@@ -156,10 +174,12 @@ def test_an_admitted_vmi_passes_again_with_what_we_wrote(request_: VmiRequest) -
         assert answer_vmi(msgspec.structs.replace(request_, bound_gpus=written), "Wait") == answer
 
 
-@given(annotations, classes, texts, st.booleans())
-def test_every_launcher_gets_an_answer(gpus: str, seen: tuple[ClassView, ...], user: str, ours: bool) -> None:
+@given(annotations, classes, claims, texts, st.booleans())
+def test_every_launcher_gets_an_answer(
+    gpus: str, seen: tuple[ClassView, ...], held: tuple[ClaimView, ...], user: str, ours: bool
+) -> None:
     """Any launcher request is answered, and only KubeVirt's own passes (T17)."""
-    answer = answer_pod(pod(gpus=gpus, classes=seen, user=KUBEVIRT if ours else user))
+    answer = answer_pod(pod(gpus=gpus, classes=seen, claims=held, user=KUBEVIRT if ours else user))
 
     assert ours or isinstance(answer, Refused)
     assert decode_answer(encode_answer(answer)) == answer

@@ -90,7 +90,7 @@ def test_a_namespace_is_entitled_by_its_label_alone(value: str, entitled: bool) 
 
 
 def test_a_class_shows_its_spec_and_its_conflict() -> None:
-    """All of the spec, and whether a condition says that an older class has the resource name (K1)."""
+    """All of the spec, its finalizers, and whether a condition says that an older class has the resource name (K1)."""
     assert read_class(seen("class")) == ClassView(
         "l40s-24c",
         UID.format(5),
@@ -102,6 +102,7 @@ def test_a_class_shows_its_spec_and_its_conflict() -> None:
         licence_secret="nvidia-licence",
         conflict=True,
         created=1_777_789_800,
+        finalizers=("cozystack.io/gpu-class",),
     )
     assert not read_class(seen("class", status=None)).conflict
     assert read_class(seen("class", spec__maxCount=None)).max_count is None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from binder.evolve import is_dirty, may_place
+from binder.state import Holding
 from schemas import decisions as d
 from schemas import events as e
 from schemas.objects import (
@@ -230,7 +231,7 @@ class ClusterWords:
         return ()
 
     def do_show(self, words: Words) -> Lines:
-        """`show NODE...|VMI...|time|placing|left`: tell what the state holds."""
+        """`show NODE...|VMI...|CLAIM...|time|placing|left|troubles`: tell what the state holds."""
         return [self._shown(name) for name in words.names]
 
     def _shown(self, name: str) -> str:
@@ -239,13 +240,27 @@ class ClusterWords:
             return f"logical time {state.now_ns // SECOND} s, silence {state.gap_ns // SECOND} s"
         if name == "placing":
             return f"places: {'yes' if may_place(state) else 'no'}"
+        if name == "troubles":
+            found = (f"{node}: {', '.join(words)}" for node, words in sorted(state.troubles.items()))
+            return "; ".join(found) or "no node is in trouble"
         if name == "left":
             return f"left to look at: {'something' if is_dirty(state) else 'nothing'}"
         node = state.node(name)
         if node is not None:
             return f"{name} has free: " + ", ".join(f"{key} {book.free(node, key)}" for key in sorted(node.allocatable))
+        holding = state.holding(NAMESPACE, name)
+        if holding is not None:
+            return f"{name} " + self._told_holding(holding)
         gpu_set = state.sets.get(self._vmi(name).uid)
         if gpu_set is None:
             return f"{name} has no set"
         pinned = ", pinned" if gpu_set.pinned else ""
         return f"{name} is on {gpu_set.node}{pinned}" if gpu_set.node else f"{name} waits: {gpu_set.reason}"
+
+    def _told_holding(self, holding: Holding) -> str:
+        of = f", of {holding.attached.name}" if holding.attached else ""
+        if holding.freed:
+            return "is freed"
+        if holding.node:
+            return f"is on {holding.node}{of}"
+        return f"is {f'lost, {holding.lost}' if holding.lost else 'pending'}: {holding.reason}{of}"

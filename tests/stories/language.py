@@ -24,11 +24,13 @@ class Story(ClusterWords):
     """A story being told: a cluster where every kind is synced, unless its first word is `cold`."""
 
     def do_vm(self, words: Words) -> Iterable[d.Decision]:
-        """`vm NAME`."""
-        return self.scene.show(VmView(words.names[0], "", "", NAMESPACE))
+        """`vm NAME [CLASS=N]... [uses=CLAIM]... [created=T]`."""
+        created, text = int(words.one("created", "0")), words.entries(list(self.classes))
+        gpus = "" if text == "[]" else text
+        return self.scene.show(VmView(words.names[0], "", "", NAMESPACE, gpus=gpus, created=created))
 
     def do_vmi(self, words: Words) -> Iterable[d.Decision]:
-        """`vmi NAME CLASS=N... [uid=U] [policy=P] [volume=V]... [annotation=TEXT]`."""
+        """`vmi NAME CLASS=N... [uses=CLAIM]... [uid=U] [policy=P] [volume=V]... [annotation=TEXT]`."""
         volumes, uid, policy = tuple(words.every("volume")), words.one("uid"), words.one("policy")
         text = words.one("annotation") or words.entries(list(self.classes))
         name = words.names[0]
@@ -68,6 +70,11 @@ class Story(ClusterWords):
     def _units(self, vmi: VmiView) -> dict[str, int]:
         asked: dict[str, int] = {}
         for entry in msgspec.json.decode(vmi.gpus, type=list[dict[str, int | str]]) if vmi.gpus.startswith("[") else ():
+            if "claimName" in entry:
+                claim = self.scene.objects["gpuclaims"].get(f"{NAMESPACE}/{entry['claimName']}")
+                if not isinstance(claim, ClaimView):
+                    continue
+                entry = {"className": claim.class_name, "count": claim.count}  # noqa: PLW2901 - what the entry stands for
             view = self.scene.objects["gpuclasses"].get(str(entry["className"]))
             by = view.resource if isinstance(view, ClassView) else resource(str(entry["className"]))
             asked[by] = asked.get(by, 0) + int(entry["count"])
@@ -82,8 +89,9 @@ class Story(ClusterWords):
         """`start VMI CLASS=N... [options of vmi and pod]`: VMI, admitted launcher `VMI-pod` and its listing."""
         name = words.names[0]
         uid, policy, volumes = words.one("uid"), words.one("policy"), tuple(words.every("volume"))
-        text = words.entries(list(self.classes))
-        said = list(self.scene.show(VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes)))
+        text, created = words.entries(list(self.classes)), int(words.one("created", "0"))
+        vmi = VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, created=created)
+        said = list(self.scene.show(vmi))
         self.requests += 1
         request = f"r{self.requests}"
         said += [one for one in self.scene.admit(self._vmi(name), request) if not isinstance(one, d.PodAdmitted)]
@@ -133,6 +141,10 @@ class Story(ClusterWords):
         name, reason = words.names
         return self.scene.show(replace(self._pod(name), ended=True, phase="Failed", reason=reason, ran=ran))
 
+    def do_terminate(self, words: Words) -> Iterable[d.Decision]:
+        """`terminate POD`: it is being deleted, and its containers have not ended."""
+        return self.scene.show(replace(self._pod(words.names[0]), deleting=True))
+
     def do_run(self, words: Words) -> Iterable[d.Decision]:
         """`run POD`: its containers were started."""
         return self.scene.show(replace(self._pod(words.names[0]), phase="Running", ran=True))
@@ -157,14 +169,23 @@ class Story(ClusterWords):
     def do_claim(self, words: Words) -> Iterable[d.Decision]:
         """`claim NAME of VMI [class=C] [count=N] [uid=U]`: a template claim that somebody made.
 
-        The name `VMI#0` is that of the set's first claim.
+        The name `VMI#0` is that of the set's first claim. `claim NAME CLASS=N [uid=U] [created=T] [deleting]` is a
+        claim that a tenant orders.
         """
+        if "of" not in words.names:
+            return self._order(words)
         name, _, owner = words.names
         vmi = self._vmi(owner)
         if "#" in name:
             name = self.scene.book.state.sets[vmi.uid].claims[int(name.split("#")[1])].name
         view = ClaimView(name, words.one("uid", f"uid-{owner}-claim"), "", NAMESPACE, class_name=words.one("class"))
         return self.scene.show(replace(view, count=int(words.one("count", "1")), template=True, owner_uid=vmi.uid))
+
+    def _order(self, words: Words) -> Iterable[d.Decision]:
+        deleting, uid, created = words.flag("deleting"), words.one("uid"), int(words.one("created", "0"))
+        [(class_name, [count])] = words.options.items()
+        view = ClaimView(words.names[0], uid, "", NAMESPACE, deleting, class_name, int(count), created=created)
+        return self.scene.show(view)
 
     def do_outcome(self, words: Words) -> Iterable[d.Decision]:
         """`outcome VMI ACTION CODE [REASON] [older]`: what became of the newest decision's write."""

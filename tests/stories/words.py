@@ -59,9 +59,11 @@ class Words:
         return {resource(key): int(values[-1]) * (CORES if key == "cpu" else 1) for key, values in self.options.items()}
 
     def entries(self, classes: Sequence[str]) -> str:
-        """Take the amounts of classes as the annotation of a VM."""
+        """Take the amounts of classes, and the claims it uses, as the annotation of a VM."""
         wanted = [(key, int(self.one(key))) for key in list(self.options) if key in classes]
-        return msgspec.json.encode([{"className": key, "count": count} for key, count in wanted]).decode()
+        entries: list[dict[str, int | str]] = [{"className": key, "count": count} for key, count in wanted]
+        entries += [{"claimName": name} for name in self.every("uses")]
+        return msgspec.json.encode(entries).decode()
 
 
 def resource(word: str) -> str:

@@ -134,6 +134,12 @@ class Stage(Listener):
         bound["status"]["conditions"] = [*kept, told]
         self.api.store.put(POD, f"{NAMESPACE_NAME}/{pod['metadata']['name']}", bound)
 
+    def report(self, node: str, **status: Any) -> None:  # noqa: ANN401 - JSON has any shape
+        """Put parts into a node's status, as its kubelet and the node-lifecycle controller do."""
+        found = self.find(NODE, node)
+        assert found is not None
+        self.api.store.put(NODE, node, found | {"status": found["status"] | status})
+
     async def run(self, vmi: str, node: str) -> Obj:
         """Bind the VMI's only pod and wait until the VMI is Running; return the pod."""
         pod = await self.pod(vmi)

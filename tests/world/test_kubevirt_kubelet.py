@@ -6,7 +6,7 @@ from deploy.world.kubelet import UNEXPECTED, effective_requests
 from deploy.world.manifests import Obj
 from deploy.world.virt_names import SECRET
 from schemas.kinds import POD, VMI
-from tests.world.stage import CARD, SLICE, staged, vmi
+from tests.world.stage import CARD, ROOMY, SLICE, Stage, staged, vmi
 
 pytestmark = pytest.mark.looptime
 
@@ -30,19 +30,47 @@ def test_a_pod_takes_the_larger_of_running_and_starting() -> None:
     assert effective_requests({"spec": spec})["cpu"] == 1900 + 100
 
 
-async def test_the_second_pod_for_one_card_fails_out_of_it() -> None:
-    """Two pods bound to one card at once: one runs, the other fails OutOf<resource> and its VMI with it."""
+async def refused(stage: Stage, *resources: str) -> list[str]:
+    """Bind one VMI's launcher per resource to a node at once; return why those failed that did."""
+    names = [f"vm-{number}" for number in range(len(resources))]
+    for name, resource in zip(names, resources, strict=True):
+        await stage.create(VMI, vmi(name, resource))
+    for pod in [await stage.pod(name) for name in names]:
+        await stage.bind(pod, "node-1")
+    await stage.until(
+        lambda: all((stage.find(VMI, name) or {})["status"]["phase"] in {"Running", "Failed"} for name in names)
+    )
+    return [pod["status"]["reason"] for pod in stage.all(POD) if pod["status"]["phase"] == "Failed"]
+
+
+async def test_the_second_pod_for_one_card_finds_it_allocated() -> None:
+    """Two pods bound to one card at once: one runs, the other fails in the plugin's allocation."""
     async with staged() as stage:
-        for name in ("a", "b"):
-            await stage.create(VMI, vmi(name, CARD))
-        pods = [await stage.pod(name) for name in ("a", "b")]
-        for pod in pods:
-            await stage.bind(pod, "node-1")
-        await stage.until(
-            lambda: {(stage.find(VMI, n) or {})["status"]["phase"] for n in "ab"} == {"Running", "Failed"}
-        )
-        failed = [pod for pod in stage.all(POD) if pod["status"]["phase"] == "Failed"]
-        assert [pod["status"]["reason"] for pod in failed] == [f"OutOf{CARD}"]
+        assert await refused(stage, CARD, CARD) == ["UnexpectedAdmissionError"]
+
+
+async def test_a_node_without_the_device_is_out_of_it() -> None:
+    """Where no plugin has registered a device, the kubelet's own check of the node's resources says so."""
+    async with staged() as stage:
+        stage.report("node-1", allocatable=ROOMY | {CARD: "0"})
+        assert await refused(stage, CARD) == [f"OutOf{CARD}"]
+
+
+async def test_a_silent_kubelet_neither_starts_nor_stops_a_pod() -> None:
+    """A node that is Unknown keeps what stands there as it is, and goes on with it once it is back."""
+    async with staged() as stage:
+        await stage.create(VMI, vmi("a", CARD))
+        await stage.run("a", "node-1")
+        await stage.create(VMI, vmi("b", SLICE))
+        pod = await stage.pod("b")
+        stage.report("node-1", conditions=[{"type": "Ready", "status": "Unknown"}])
+        await stage.bind(pod, "node-1")
+        await stage.delete(POD, stage.pods("a")[0]["metadata"]["name"])
+        await stage.settle(60.0)
+        assert [one["status"]["phase"] for one in stage.pods("a") + stage.pods("b")] == ["Running", "Pending"]
+        stage.report("node-1", conditions=[{"type": "Ready", "status": "True"}])
+        await stage.phase("b", "Running")
+        await stage.until(lambda: not stage.pods("a"))
 
 
 async def test_devices_are_free_once_their_pod_has_ended() -> None:

@@ -12,8 +12,6 @@ from tests.simulation.laws.law import Law
 from tests.simulation.laws.pins import is_gated, is_launcher
 
 KINDS: tuple[Resource, ...] = (VM, VMI, POD, GPU_CLAIM, NODE)
-REFUSALS_ARE_HANDLED = False
-"""Whether a launcher that was let go onto a node which can't take it any more is brought elsewhere."""
 
 
 class Gone(Law):
@@ -35,7 +33,7 @@ class Gone(Law):
 
 
 class Served(Law):
-    """Every VM that is to run does, or waits behind our gate because it fits on no node."""
+    """Every VM that is to run does, or waits behind our gate as it fits on no node: let go is not enough (D7)."""
 
     @override
     def rest(self) -> Iterator[str]:
@@ -59,17 +57,11 @@ class Served(Law):
             yield f"VMI {key_of(vmi)} is {phase} and has no launcher"
         for pod in pods:
             if not is_gated(pod):
-                if not REFUSALS_ARE_HANDLED and not self._fits_where_it_is_pinned(pod):
-                    continue
                 yield f"launcher {key_of(pod)} was let go onto {fitting.pinned_to(pod)} and does not run"
             elif any(gate["name"] == FOREIGN_GATE for gate in pod["spec"]["schedulingGates"]):
                 continue
             elif nodes := [meta(node)["name"] for node in self.world.cluster.objects(NODE) if self.fits(pod, node)]:
                 yield f"launcher {key_of(pod)} waits, and fits on {', '.join(nodes)}"
-
-    def _fits_where_it_is_pinned(self, pod: Obj) -> bool:
-        nodes = fitting.pinned_to(pod) or ()
-        return any(self.fits(pod, node) for node in self.world.cluster.objects(NODE) if meta(node)["name"] in nodes)
 
     def fits(self, pod: Obj, node: Obj) -> bool:
         """Say whether a pod fits on a node beside all that is bound, or let go, there now."""

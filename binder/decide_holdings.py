@@ -1,0 +1,150 @@
+"""What to do about held claims: free, gather, bind and rebind them, or say why they have no node.
+
+Claims that go together are decided together (D10). One whose VM is stopped needs of a node only that it is ready,
+not cordoned, tolerated by each class, and has the units free; one that goes with a launcher is placed with its set.
+"""
+
+from collections.abc import Collection, Iterator
+
+from binder.book import Book
+from binder.evolve import Spent
+from binder.holdings import Holdings, counted, own_units, units_of
+from binder.order import DIRTY, FIRST, Rank, short_group
+from binder.placement import Need, fit, nearest
+from binder.settings import is_paused
+from binder.state import Holding
+from binder.touched import Touched
+from schemas import decisions as d
+from schemas.decisions import HeldClaim
+from schemas.reasons import Placing, Unkept, Wait
+
+MESSAGES = {
+    Wait.PAUSED: "placing is paused by the operator",
+    Wait.CLASS_NOT_FOUND: "the GPU class of this claim does not exist (any more); create it, or delete the claim",
+    Wait.NO_SUCH_DEVICE: "no node offers as many units",
+    Wait.NODE_NOT_READY: "every node that offers the units is not ready or is cordoned",
+    Wait.TAINT_NOT_TOLERATED: "the nodes that offer the units have taints that not every class tolerates",
+    Wait.NO_ROOM: "no node has room for these units",
+    Wait.NODE_KEPT: "the node with room is kept for a VM that has waited longer",
+}
+
+
+def freeing(book: Book) -> Iterator[d.HeldFreed]:
+    """Free the claims that are being deleted and that no launcher may use any more (F1)."""
+    for key in sorted(book.held.freeable) if book.held.freeable else ():
+        holding = book.state.holdings[key]
+        yield d.HeldFreed(holding.namespace, holding.claim.name, holding.claim.uid)
+
+
+def restoring(book: Book, spent: Spent) -> Iterator[d.Decision]:
+    """Bring together what is split over nodes or partly Lost: onto one node, else it goes Lost whole (D10)."""
+    for group in book.held.line.members(DIRTY):
+        if spent.is_all():
+            return
+        gpu_set = book.state.sets.get(group)
+        if gpu_set is None or not gpu_set.node:
+            yield from _said_again(book, group)
+            yield from _restored(book, group)
+
+
+def _restored(book: Book, group: str) -> Iterator[d.Decision]:
+    held = book.held.of(group)
+    nodes = sorted({one.node: True for one in held if one.node})
+    lost = [one for one in held if one.lost]
+    if len(nodes) < 2 and (not lost or len(lost) == len(held)):
+        # All on one node, or Pending beside it: those are served as new orders are.
+        return
+    need = need_of(book, held)
+    node = fit(book, need) if isinstance(need, Need) and nodes else ""
+    if node:
+        yield _placed(book, held, node, Placing.GATHERED)
+        return
+    reason = lost[0].lost if lost and lost[0].lost else Unkept.SPLIT
+    message = "claims that go together have no node that takes them all"
+    yield d.HeldLost(held[0].namespace, _claims(book, held), nodes[0] if nodes else "", reason, message)
+
+
+def _said_again(book: Book, group: str) -> Iterator[d.Decision]:
+    """Say again what a server back from a backup shows as it was before (T12)."""
+    for one in book.held.of(group):
+        if not one.again:
+            continue
+        claims = _claims(book, [one])
+        if one.node:
+            yield d.HeldPlaced(one.namespace, claims, one.node, Placing.AGAIN)
+        elif one.lost:
+            yield d.HeldLost(one.namespace, claims, "", one.lost, one.message)
+        elif one.reason:
+            yield d.HeldWaits(one.namespace, claims, one.reason, one.message)
+
+
+def serving(book: Book, spent: Spent) -> Iterator[d.Decision]:
+    """Rebind what is Lost, then bind new orders, oldest first; who gets no place hears why when all are served (D6)."""
+    touched, unplaced = Touched(book, book.held), list[str]()
+    rank = FIRST
+    while (head := _next(book.held, touched, rank)) is not None:
+        rank, group = head, head[-1]
+        held = book.held.of(group)
+        if spent.is_all():
+            break
+        if all(one.node for one in held) or book.goes_with_set(group):
+            continue
+        need = need_of(book, held)
+        node = fit(book, need, touched.among(group)) if isinstance(need, Need) else ""
+        if not node:
+            unplaced.append(group)
+            continue
+        yield _placed(book, held, node, Placing.REBOUND if any(one.lost for one in held) else Placing.ORDERED)
+        touched.look_again()
+    yield from _reasons(book, touched, spent, unplaced)
+
+
+def _next(held: Holdings, touched: Touched, rank: Rank) -> Rank | None:
+    line = held.line
+    heads = [head for group in touched.groups() if (head := line.after(group, rank)) is not None]
+    return min(heads, default=None)
+
+
+def _reasons(book: Book, touched: Touched, spent: Spent, unplaced: list[str]) -> Iterator[d.HeldWaits]:
+    """Tell why, once per change of reason, as things stand now that everyone was served (C59)."""
+    served = dict.fromkeys(unplaced, True)
+    for resource in touched.shrunk():
+        served.update(dict.fromkeys(book.held.line.members(short_group(resource)), True))
+    for group in served:
+        if spent.is_all():
+            return
+        told = _waits(book, group, touched.among(group))
+        if told is not None:
+            yield told
+
+
+def _waits(book: Book, group: str, among: Collection[str] | None) -> d.HeldWaits | None:
+    waiting = [one for one in book.held.of(group) if not one.node]
+    if not waiting or book.goes_with_set(group):
+        return None
+    need = need_of(book, book.held.of(group))
+    known = waiting[0].reason
+    reason = nearest(book, need, known, among) if isinstance(need, Need) else need
+    if all(one.reason is reason for one in waiting):
+        return None
+    return d.HeldWaits(waiting[0].namespace, _claims(book, waiting), reason, MESSAGES[reason])
+
+
+def need_of(book: Book, held: list[Holding], skipped: tuple[str, ...] = ()) -> Need | Wait:
+    """Return what claims that go together ask of one node, or why that can't be told; `skipped`: nodes they leave."""
+    if is_paused(book.state, book.settings):
+        return Wait.PAUSED
+    claims = [counted(book.state, one) for one in held]
+    classes = [book.state.gpu_class(one.claim.class_name) for one in held]
+    if any(claim is None for claim in claims) or any(view is None for view in classes):
+        return Wait.CLASS_NOT_FOUND
+    tolerations = tuple(view.tolerations for view in classes if view is not None)
+    return Need(units_of(claims), {}, tolerations, {}, None, (), skipped, own_units(held))
+
+
+def _placed(book: Book, held: list[Holding], node: str, why: Placing) -> d.HeldPlaced:
+    return d.HeldPlaced(held[0].namespace, _claims(book, held), node, why)
+
+
+def _claims(book: Book, held: list[Holding]) -> tuple[HeldClaim, ...]:
+    return tuple(counted(book.state, one) or one.claim for one in held)

@@ -1,0 +1,157 @@
+"""The fold of held claims: what is seen of them, and what each decision does to them.
+
+A holding is made when a claim that is no template is first seen, and dropped when it is seen gone. What its status
+shows never places it (T14).
+"""
+
+from msgspec.structs import replace
+
+from binder.book import Book
+from binder.holdings import key_of
+from binder.launchers import claim_names
+from binder.state import GpuSet, Holding
+from schemas import decisions as d
+from schemas.events import Outcome
+from schemas.objects import AnyView, ClaimView, Stamp, VmView
+
+
+def observed(book: Book, before: AnyView | None, after: AnyView | None) -> None:
+    """Follow a claim that came, changed or went."""
+    view = after if after is not None else before
+    if not isinstance(view, ClaimView):
+        return
+    known = book.state.holdings.get(view.key)
+    if not isinstance(after, ClaimView) or after.template:
+        if known is not None:
+            book.store_holding(view.key, None)
+        return
+    if known is None or known.claim.uid != after.uid:
+        claim = d.HeldClaim(after.name, after.uid, after.class_name, after.count, "")
+        book.store_holding(view.key, Holding(after.namespace, claim))
+    if before is None or before.deleting != after.deleting:
+        book.held.mark(view.key)
+        book.mark_namers(view.key)
+
+
+def vm_changed(book: Book, before: AnyView | None, after: AnyView | None) -> None:
+    """Look again at the claims that a VM names, or named: they may go with others now."""
+    for view in (before, after):
+        for name in claim_names(view.gpus) if isinstance(view, VmView) else ():
+            key = f"{view.namespace}/{name}" if view is not None else ""
+            book.held.mark(key)
+            book.mark_namers(key)
+
+
+def class_changed(book: Book, key: str) -> None:
+    """Look again at a claim that has no node, and at its VMI's set, as its class changed."""
+    holding = book.state.holdings.get(key)
+    if holding is not None and not holding.node:
+        book.held.mark(key)
+        book.mark_namers(key)
+    elif holding is not None and holding.attached is not None:
+        book.mark(holding.attached.uid)
+
+
+def look_again(book: Book) -> None:
+    """Mark every held claim: whether anything is placed at all may have changed."""
+    for key in book.state.holdings:
+        book.held.mark(key)
+
+
+def attach(book: Book, stamp: Stamp, vmi: d.VmiId, held: tuple[d.HeldClaim, ...]) -> None:
+    """Let a set hold these claims, and no others."""
+    names = {claim.name: claim for claim in held}
+    for holding in book.held.of(vmi.uid):
+        if holding.claim.name not in names:
+            book.store_holding(key_of(holding), replace(holding, attached=None, stamp=stamp))
+    for claim in held:
+        known = book.state.holding(vmi.namespace, claim.name)
+        if known is not None and known.claim.uid == claim.uid and not known.freed:
+            book.store_holding(
+                key_of(known),
+                replace(known, attached=vmi, stamp=stamp, reason=None, message="", told=Stamp(), again=False),
+            )
+
+
+def follow(book: Book, stamp: Stamp, gpu_set: GpuSet) -> None:
+    """Let the claims of a set show its newest decision, and be where it is booked."""
+    said = {claim.name: claim for claim in gpu_set.held}
+    for holding in book.held.of(gpu_set.vmi.uid):
+        claim = said.get(holding.claim.name, holding.claim)
+        if not gpu_set.node:
+            book.store_holding(key_of(holding), replace(holding, stamp=stamp))
+            continue
+        book.store_holding(
+            key_of(holding),
+            replace(
+                holding, stamp=stamp, claim=claim, node=gpu_set.node, lost=None, reason=None, message="", told=Stamp(),
+                again=False,
+            ),
+        )  # fmt: skip
+
+
+def detach(book: Book, stamp: Stamp, vmi: d.VmiId) -> None:
+    """The set is gone: its claims stay where they are, for whoever uses them next (C30)."""
+    for holding in book.held.of(vmi.uid):
+        book.store_holding(key_of(holding), replace(holding, attached=None, stamp=stamp))
+
+
+def placed(book: Book, stamp: Stamp, decision: d.HeldPlaced) -> None:
+    """The claims are on a node, counted by the resource of now, also after the class is edited (T24)."""
+    for claim, known in _known(book, decision):
+        book.store_holding(
+            key_of(known),
+            replace(
+                known, claim=claim, node=decision.node, stamp=stamp, lost=None, reason=None, message="",
+                told=Stamp(), again=False,
+            ),
+        )  # fmt: skip
+
+
+def lost(book: Book, stamp: Stamp, decision: d.HeldLost) -> None:
+    """The claims have no node any more; what they are counted by stays."""
+    for _, known in _known(book, decision):
+        book.store_holding(
+            key_of(known),
+            replace(
+                known, node="", stamp=stamp, lost=decision.reason, reason=None, message=decision.message, told=stamp,
+                again=False,
+            ),
+        )  # fmt: skip
+        book.held.mark(key_of(known))
+
+
+def waits(book: Book, stamp: Stamp, decision: d.HeldWaits) -> None:
+    """The claims were told why they have no node."""
+    for _, known in _known(book, decision):
+        said = replace(known, reason=decision.reason, message=decision.message, stamp=stamp, told=stamp, again=False)
+        book.store_holding(key_of(known), said)
+
+
+def freed(book: Book, stamp: Stamp, decision: d.HeldFreed) -> None:
+    """A claim that is being deleted holds nothing any more; it is kept until it is gone, as our finalizer has to go."""
+    known = book.state.holding(decision.namespace, decision.name)
+    if known is not None and known.claim.uid == decision.uid:
+        book.store_holding(key_of(known), Holding(known.namespace, known.claim, stamp, known.confirmed, freed=True))
+
+
+def _known(book: Book, decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> list[tuple[d.HeldClaim, Holding]]:
+    """Return the claims that a decision is about as they stand: those that are gone since are passed over."""
+    found = [(claim, book.state.holding(decision.namespace, claim.name)) for claim in decision.claims]
+    return [(claim, known) for claim, known in found if known is not None and known.claim.uid == claim.uid]
+
+
+def went_back(book: Book) -> None:
+    """Have said again what a server back from a backup shows as it was before (T12)."""
+    for key, holding in list(book.state.holdings.items()):
+        shown = book.state.claim(key)
+        if holding.attached is None and shown is not None and shown.stamp < holding.stamp:
+            book.store_holding(key, replace(holding, again=True))
+            book.held.mark(key)
+
+
+def hear(book: Book, outcome: Outcome) -> None:
+    """What became of a write about a claim that no set holds; of an older decision it says nothing (T23)."""
+    known = book.state.holding(outcome.namespace, outcome.name)
+    if known is not None and outcome.stamp == known.stamp and not outcome.code:
+        book.store_holding(key_of(known), replace(known, confirmed=outcome.stamp))

@@ -1,0 +1,41 @@
+"""Which held claims a VMI may use: those it names that exist, and that are nobody else's (pure).
+
+A claim is of the VMI it is attached to, else of the oldest VM that names it. A template claim can't be named.
+"""
+
+from binder.book import Book
+from binder.holdings import counted, key_of
+from binder.launchers import claim_names
+from binder.state import Holding
+from schemas.decisions import HeldClaim
+from schemas.objects import VmiView
+from schemas.reasons import Wait
+
+
+def held_claims(book: Book, vmi: VmiView) -> tuple[HeldClaim, ...] | Wait:
+    """Return the held claims of a VMI in the order of its entries, or why it can't have them all."""
+    found: list[HeldClaim] = []
+    obstacles: list[Wait] = []
+    for name in claim_names(vmi.gpus):
+        claim = _claim(book, vmi, book.state.holding(vmi.namespace, name))
+        if isinstance(claim, Wait):
+            obstacles.append(claim)
+        else:
+            found.append(claim)
+    order = list(Wait)
+    return min(obstacles, key=order.index) if obstacles else tuple(found)
+
+
+def _claim(book: Book, vmi: VmiView, holding: Holding | None) -> HeldClaim | Wait:
+    if holding is None or holding.freed:
+        return Wait.CLAIM_NOT_FOUND
+    key = key_of(holding)
+    if holding.attached is None:
+        view = book.state.claim(key)
+        if view is None or view.deleting:
+            return Wait.CLAIM_NOT_FOUND
+        if book.held.oldest_namer(key) not in {"", vmi.key}:
+            return Wait.CLAIM_IN_USE
+    elif holding.attached.uid != vmi.uid:
+        return Wait.CLAIM_IN_USE
+    return counted(book.state, holding) or Wait.CLASS_NOT_FOUND

@@ -1,0 +1,192 @@
+"""What is wrong with a node for what is booked on it, and since when: a dip is borne, what lasts is acted on.
+
+A node is gone, not ready, has a hard taint that a booked class does not tolerate, or offers fewer units
+than are used. Kept for nodes with bookings alone; `binder.keeping` says what follows once a grace is over.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+
+from binder.members import Members
+from binder.rules.serving import HARD_EFFECTS, tolerates
+from binder.state import GpuSet, Holding, State, Touch
+from binder.usage import Usage, claims_of, units
+from schemas.objects import AnyView, NodeView, Taint
+
+SECOND = 1_000_000_000
+GONE_NS = 60 * SECOND
+"""For so much logical time a node may be gone before its bookings are: it may be registered anew at once (C44)."""
+
+GRACE_NS = 300 * SECOND
+"""For so much logical time anything else may be wrong: plugins restart and show zero meanwhile, nodes reboot (C16)."""
+
+GONE, NOT_READY, TAINT, SHORT = "gone", "not-ready", "taint:", "short:"
+OVERDUE = int(Touch.OVERDUE)
+
+
+def end_of_grace(word: str, since_ns: int) -> int:
+    """Return the logical time at which a trouble is borne no longer."""
+    return since_ns + (GONE_NS if word == GONE else GRACE_NS)
+
+
+def overdue(state: State, node: str) -> list[str]:
+    """Return what has been wrong with a node for longer than it is borne, in the order of the words."""
+    words = state.troubles.get(node)
+    if not words:
+        return []
+    return sorted(word for word, since_ns in words.items() if end_of_grace(word, since_ns) <= state.now_ns)
+
+
+def taint_word(taint: Taint) -> str:
+    """Return how a taint is named among troubles."""
+    return f"{TAINT}{taint.key}={taint.value}:{taint.effect}"
+
+
+def short_of(word: str) -> tuple[str, int]:
+    """Return the resource that a node is short of, and how many units are missing; ('', 0) for another trouble."""
+    resource, _, missing = word.removeprefix(SHORT).rpartition("=") if word.startswith(SHORT) else ("", "", "0")
+    return resource, int(missing)
+
+
+def _since(known: dict[str, int], word: str, now_ns: int) -> int:
+    """Return since when a trouble lasts; of units that are missing, since no fewer are."""
+    resource, missing = short_of(word)
+    if not resource:
+        return known.get(word, now_ns)
+    before = ((short_of(one), since_ns) for one, since_ns in known.items())
+    return next((since_ns for short, since_ns in before if short[0] == resource and short[1] >= missing), now_ns)
+
+
+def is_borne(state: State, taint: Taint, classes: Iterable[str]) -> bool:
+    """Say whether each of these classes tolerates a taint by itself; of one that is not there, nothing is known."""
+    known = (state.gpu_class(name) for name in classes)
+    return all(tolerates(view.tolerations, taint) for view in known if view is not None)
+
+
+def classes_of(gpu_set: GpuSet) -> list[str]:
+    """Return the classes of a set's claims."""
+    return [claim.class_name for claim in claims_of(gpu_set)]
+
+
+class Troubles:
+    """The state's troubles with their indexes: what is booked on which node, and when which grace is over.
+
+    `sets`, `holdings`: uids and keys by node. While it is `derived` from a state, nothing is noted anew.
+    """
+
+    def __init__(self, state: State, usage: Usage) -> None:
+        self._state, self._usage = state, usage
+        self.sets, self.holdings = Members(), Members()
+        self.due: list[tuple[int, str]] = []
+        self.derived = False
+
+    def begin(self) -> None:
+        """Go on from the state as it stands: what is overdue by now has been acted on."""
+        self.derived = True
+        for name, words in self._state.troubles.items():
+            for word, since_ns in words.items():
+                self._await(name, end_of_grace(word, since_ns))
+
+    def index_set(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
+        """Keep where a set is booked; `settle` follows once its share is counted."""
+        _move(self.sets, uid, before.node if before else "", after.node if after else "")
+
+    def index_holding(self, key: str, before: Holding | None, after: Holding | None) -> None:
+        """Keep where a holding's units are; `settle` follows once its share is counted."""
+        _move(self.holdings, key, before.node if before else "", after.node if after else "")
+
+    def settle(self, before: GpuSet | Holding | None, after: GpuSet | Holding | None) -> None:
+        """Look at the nodes of a booking that changed: it may be let go now where it could not be before."""
+        for name in dict.fromkeys(side.node for side in (before, after) if side is not None):
+            self.refresh(name)
+
+    def node_changed(self, name: str, before: AnyView | None, after: AnyView | None) -> None:
+        """Look at a node that came, changed or went; another machine of the same name has its own time (C44)."""
+        if before is not None and after is not None and before.uid != after.uid and self.derived:
+            self._state.troubles.pop(name, None)
+        self.refresh(name)
+
+    def classes_changed(self) -> None:
+        """Look at every node with bookings: what its classes tolerate may differ."""
+        for name in {**self.sets.table(), **self.holdings.table()}:
+            self.refresh(name)
+
+    def refresh(self, name: str) -> None:
+        """Note what is wrong with a node now; each trouble keeps the time since which it has lasted."""
+        if not self.derived or not name:
+            return
+        known = self._state.troubles.get(name)
+        words = list(self.words(name))
+        if not words:
+            if known is not None:
+                del self._state.troubles[name]
+            return
+        now_ns = self._state.now_ns
+        since = {word: _since(known or {}, word, now_ns) for word in words}
+        for word, since_ns in since.items() if since != known else ():
+            self._await(name, end_of_grace(word, since_ns))
+        self._state.troubles[name] = since
+        self.look(name)
+
+    def look(self, name: str) -> None:
+        """Mark a node for the next pass, if it can't keep what is booked on it."""
+        if overdue(self._state, name):
+            self._state.dirty_nodes[name] = self._state.dirty_nodes.get(name, 0) | OVERDUE
+
+    def look_everywhere(self) -> None:
+        """Mark every node that can't keep what is booked on it: acting on it was paused."""
+        for name in self._state.troubles:
+            self.look(name)
+
+    def wake(self) -> None:
+        """Mark the nodes whose grace is over by now."""
+        while self.due and self.due[0][0] <= self._state.now_ns:
+            due = heapq.heappop(self.due)
+            if self._stands(due):
+                self.look(due[1])
+
+    def words(self, name: str) -> Iterator[str]:
+        """Tell what is wrong with a node for what is booked on it, from the tables as they stand."""
+        sets, state = [self._state.sets[uid] for uid in self.sets.of(name)], self._state
+        claims = [state.holdings[key].claim for key in self.holdings.of(name)]
+        if not sets and not claims:
+            return
+        node = self._usage.node(name)
+        if node is None:
+            yield GONE
+            return
+        if not node.ready:
+            yield NOT_READY
+        hard = [taint for taint in node.taints if taint.effect in HARD_EFFECTS]
+        if hard:
+            classes = dict.fromkeys(name for gpu_set in sets for name in classes_of(gpu_set))
+            classes |= dict.fromkeys(claim.class_name for claim in claims)
+            yield from sorted(dict.fromkeys(taint_word(one) for one in hard if not is_borne(state, one, classes)))
+        yield from self._shorts(node, sets, [claim.resource for claim in claims])
+
+    def _shorts(self, node: NodeView, sets: list[GpuSet], resources: list[str]) -> Iterator[str]:
+        booked = {resource: True for gpu_set in sets for resource in units(gpu_set)} | dict.fromkeys(resources, True)
+        for resource in sorted(booked):
+            missing = -self._usage.free(node, resource)
+            if missing > 0:
+                yield f"{SHORT}{resource}={missing}"
+
+    def open_dues(self) -> list[tuple[int, str]]:
+        """Return the ends of graces that are still to come, each once."""
+        now_ns = self._state.now_ns
+        return sorted({due for due in self.due if due[0] > now_ns and self._stands(due)})
+
+    def _stands(self, due: tuple[int, str]) -> bool:
+        words = self._state.troubles.get(due[1], {})
+        return any(end_of_grace(word, since_ns) == due[0] for word, since_ns in words.items())
+
+    def _await(self, name: str, at_ns: int) -> None:
+        if at_ns > self._state.now_ns:
+            heapq.heappush(self.due, (at_ns, name))
+
+
+def _move(members: Members, member: str, before: str, after: str) -> None:
+    if before and before != after:
+        members.drop(before, member)
+    if after:
+        members.add(after, member)
