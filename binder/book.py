@@ -8,21 +8,25 @@ import heapq
 from collections.abc import Iterable
 from typing import cast
 
+from binder.budgets import Budgets
+from binder.charging import Charging
 from binder.holdings import Holdings, own_units, share_of
 from binder.indexes import Indexes
 from binder.launchers import claim_names, gated_launchers, may_be_served, newest
-from binder.order import DIRTY, ENDS, Group, Line, Rank, rank_of, woken_by
+from binder.order import DIRTY, ENDS, Group, Line, Rank, budget_groups, rank_of, woken_by
 from binder.settings import settings_of
 from binder.skips import Skips, deadlines_of
 from binder.state import NEEDED_KINDS, Admitted, GpuSet, Holding, Session, State, Touch, is_current
 from binder.troubles import Troubles
 from binder.usage import Share, Usage, booking_of, units
-from schemas.objects import AnyView, ClassView, NodeView, PodView, VmiView, VmView
+from schemas.objects import AnyView, BudgetView, ClassView, NodeView, PodView, TenantView, VmiView, VmView
 
 ADMITTED_KEPT_NS = 600 * 1_000_000_000
 """Logical time for which an answered launcher create is remembered while its VMI was never seen."""
 
 INDEXED_FIRST = (
+    "gpubudgets",
+    "helmreleases",
     "gpuclasses",
     "nodes",
     "virtualmachines",
@@ -36,7 +40,7 @@ GROWN, SHRUNK = int(Touch.GROWN), int(Touch.SHRUNK)
 class Book:
     """State plus indexes. `usage` counts amounts, `line` keeps the sets that a pass may have to look at.
 
-    `held`: the groups of held claims, with their line.
+    `held`: the groups of held claims, with their line. `budgets`: what tenants may hold and do hold.
     `behind`: kinds that are not synced, or showed no life in this epoch: while there are any, nothing is placed.
     """
 
@@ -47,6 +51,8 @@ class Book:
         self._moved: dict[str, bool] = {}
         self.index = Indexes()
         self.held = Holdings(state, self.index, self.goes_with_set)
+        self.budgets = Budgets(state)
+        self.charging = Charging(state, self.index, self.budgets)
         self.claim_sets: dict[str, str] = {}
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []
@@ -58,6 +64,7 @@ class Book:
 
     def _rebuild(self) -> None:
         state, dirty_nodes, dirty_holdings = self.state, dict(self.state.dirty_nodes), dict(self.state.dirty_holdings)
+        dirty_budgets = dict(state.dirty_budgets)
         for kind in INDEXED_FIRST:
             for key, view in state.objects[kind].items():
                 self._index_object(kind, key, None, view)
@@ -73,6 +80,7 @@ class Book:
             self.line_up(uid)
         # Deriving marks nodes and claims as touched; what was dirty is part of the state and stays as it was.
         state.dirty_nodes, state.dirty_holdings = dirty_nodes, dirty_holdings
+        state.dirty_budgets = dirty_budgets
         self.troubles.begin()
 
     def free(self, node: NodeView, resource: str) -> int:
@@ -167,6 +175,7 @@ class Book:
         else:
             self.state.admitted[uid] = admitted
             heapq.heappush(self.deadlines, (admitted.at_ns + ADMITTED_KEPT_NS, uid))
+        self.charging.set_changed(uid)
         self.line_up(uid)
 
     def touch(self, name: str, how: int) -> None:
@@ -223,6 +232,7 @@ class Book:
         groups: tuple[Group, ...] = (DIRTY,) if dirty else ()
         if gpu_set is not None and pod is not None and may_be_served(vmi):
             groups += woken_by(gpu_set.reason, units(gpu_set), own_units(self.held.of(uid)).values())
+            groups += budget_groups(gpu_set.reason, gpu_set.over)
         self._line.put(uid, rank_of(self.state, uid, key, pod), groups)
 
     def _index_object(self, kind: str, key: str, before: AnyView | None, view: AnyView | None) -> None:
@@ -243,6 +253,8 @@ class Book:
                 self.held.weigh(key)
             case "virtualmachines":
                 self._index_vm(cast("VmView | None", before), cast("VmView | None", view))
+            case "gpubudgets" | "helmreleases":
+                self.budgets.changed(cast("BudgetView | TenantView", view or before))
             case "configmaps":
                 self.settings = settings_of(self.state)
             case _:
@@ -250,6 +262,7 @@ class Book:
 
     def _index_pod(self, key: str, before: PodView | None, view: PodView | None) -> None:
         self._count_pod(key, view)
+        self.charging.pod_changed(key, before, view)
         if before is not None and before.owner_uid and (view is None or before.owner_uid != view.owner_uid):
             self._line_up_owners(before)
         if view is not None and view.owner_uid:
@@ -267,6 +280,7 @@ class Book:
             if side is not None and side.claim.resource:
                 self.usage.refer(side.claim.resource, sign)
         self._take("holdings", key, share_of(self.state, after))
+        self.charging.holding_changed(key, after)
         self.held.regroup(key)
         self.held.weigh(key)
         if key in self.held.group_of:
@@ -318,6 +332,7 @@ class Book:
         if booking_of(before) != booking_of(after):
             for key in self.index.pods_by_vmi.of(uid):
                 self._count_pod(key, self.state.pod(key))
+        self.charging.set_changed(uid)
         self.troubles.settle(before, after)
 
     def _index_claims(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:

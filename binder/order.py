@@ -3,8 +3,10 @@
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
+from binder.budgets import bound_of
 from binder.state import State
 from binder.usage import Amounts
+from schemas.decisions import Over
 from schemas.objects import PodView
 from schemas.reasons import Wait
 
@@ -21,6 +23,7 @@ NEVER_WAITED = 1 << 62
 DIRTY: Group = ("dirty", "", 0)
 ENDS: Group = ("ends", "", 0)
 ON_NODES: Group = ("nodes", "", 0)
+BUDGET = "budget"
 
 
 ON_NODES_REASONS = (
@@ -47,6 +50,13 @@ def room_group(resource: str, count: int) -> Group:
 def short_group(resource: str) -> Group:
     """Name the sets that found units: a node that has less of something now may no more be the nearest."""
     return ("short", resource, 0)
+
+
+def budget_groups(reason: Wait | None, over: Over | None) -> tuple[Group, ...]:
+    """Name the group of one that waits for a budget: so many units more of one key of one namespace (B3)."""
+    if reason is not Wait.OVER_BUDGET or over is None:
+        return ()
+    return ((BUDGET, bound_of(over.namespace, over.key), over.asked),)
 
 
 def rank_of(state: State, uid: str, key: str, pod: PodView | None) -> Rank:
