@@ -8,6 +8,8 @@ number of tenants.
 
 from collections.abc import Callable, Iterable, Iterator
 
+from msgspec.structs import replace
+
 from binder.state import Loosened, State
 from binder.tenants import line_of, release_of_tenant
 from binder.usage import Amounts
@@ -40,6 +42,12 @@ class Budgets:
         """Return how many units of a key are held by a namespace and all tenants below it."""
         used = self.used.get(namespace)
         return used.get(key, 0) if used else 0
+
+    def left(self, bound: str) -> int | None:
+        """Return how many more units a namespace's budgets allow of a key (`bound_of`), None where none limits it."""
+        namespace, _, key = bound.partition(" ")
+        allowed = [hard[key] for hard in self.limits.get(namespace, {}).values() if key in hard]
+        return min(allowed) - self.held(namespace, key) if allowed else None
 
     def counts(self, table: str, key: str) -> bool:
         """Say whether a set, held claim or pod counts for anything now."""
@@ -114,34 +122,31 @@ def bound_of(namespace: str, key: str) -> str:
 def hard_of(state: State, namespace: str, name: str) -> Amounts:
     """Return what a budget allows by key; nothing where it isn't there.
 
-    A tenant's HelmRelease wins over the budget that mirrors it. While that release has no GPU keys (any more),
-    the budget counts as it stands until it is gone.
+    A tenant's HelmRelease wins over the budget that mirrors it, which is asked for what can't be read there and
+    was never known: unreadable never means unlimited. While the release has no GPU keys (any more), the budget
+    counts as it stands until it is gone.
     """
-    if name == MIRRORED_BUDGET:
-        release = state.tenant(release_of_tenant(namespace))
-        if release is not None and release.hard:
-            return release.hard
     view = state.budget(f"{namespace}/{name}")
-    return view.hard if view is not None else {}
+    said = view.hard if view is not None else {}
+    release = state.tenant(release_of_tenant(namespace)) if name == MIRRORED_BUDGET else None
+    if release is None:
+        return said
+    if release.opaque:
+        return said or {BUDGET_TOTAL: 0}
+    return release.hard | {key: said.get(key, 0) for key in release.unread} or said
 
 
-def resolved(state: State, view: TenantView) -> TenantView:
-    """Return a tenant's release with an amount for each key that can't be read: the last known one, else none at all.
+def resolved(before: TenantView | None, view: TenantView) -> TenantView:
+    """Return a tenant's release with what was last known of each key that can't be read.
 
-    Last known is what the release said before, else what the budget says that mirrors it. Quotas of which
-    nothing was ever known allow no unit of any class: unreadable never means unlimited.
+    Left unread is only what was never known.
     """
-    if not view.unread and not view.opaque:
+    if before is None or before.opaque or not (view.opaque or view.unread):
         return view
-    before, mirror = state.tenant(view.key), state.budget(f"{view.tenant}/{MIRRORED_BUDGET}")
-    known = before.hard if before is not None else mirror.hard if mirror is not None else None
     if view.opaque:
-        hard = {BUDGET_TOTAL: 0} if known is None else known
-    else:
-        hard = view.hard | {key: (known or {}).get(key, 0) for key in view.unread}
-    return TenantView(
-        view.name, view.uid, view.rv, view.namespace, view.deleting, view.tenant, hard, view.unread, view.opaque
-    )
+        return replace(view, hard=before.hard, unread=before.unread, opaque=False)
+    known = {key: before.hard[key] for key in view.unread if key in before.hard}
+    return replace(view, hard=view.hard | known, unread=tuple(key for key in view.unread if key not in known))
 
 
 def units_of(claims: Iterable[d.TemplateClaim | d.HeldClaim]) -> Amounts:
@@ -185,6 +190,14 @@ def binding(budgets: Budgets, namespace: str) -> Iterator[d.Over]:
                     least[key] = one
     for _, one in sorted(least.items()):
         yield one
+
+
+def told_alike(one: d.Over | None, other: d.Over | None) -> bool:
+    """Say whether two bounds are the same to who waits: what is used of them changes all the time (C59)."""
+    if one is None or other is None:
+        return one is other
+    told = (one.namespace, one.budget, one.key, one.hard, one.asked)
+    return told == (other.namespace, other.budget, other.key, other.hard, other.asked)
 
 
 def sentence(over: d.Over) -> str:

@@ -7,6 +7,7 @@ not cordoned, tolerated by each class, and has the units free; one that goes wit
 from collections.abc import Collection, Iterator
 
 from binder.book import Book
+from binder.budgets import first_over, sentence, told_alike
 from binder.evolve import Spent
 from binder.holdings import Holdings, counted, own_units, units_of
 from binder.order import DIRTY, FIRST, Rank, short_group
@@ -54,10 +55,11 @@ def _restored(book: Book, group: str) -> Iterator[d.Decision]:
     if len(nodes) < 2 and (not lost or len(lost) == len(held)):
         # All on one node, or Pending beside it: those are served as new orders are.
         return
-    need = need_of(book, held)
+    gathered = affordable(book, held)
+    need = need_of(book, gathered)
     node = fit(book, need) if isinstance(need, Need) and nodes else ""
     if node:
-        yield _placed(book, held, node, Placing.GATHERED)
+        yield _placed(book, gathered, node, Placing.GATHERED)
         return
     reason = lost[0].lost if lost and lost[0].lost else Unkept.SPLIT
     message = "claims that go together have no node that takes them all"
@@ -75,7 +77,7 @@ def _said_again(book: Book, group: str) -> Iterator[d.Decision]:
         elif one.lost:
             yield d.HeldLost(one.namespace, claims, "", one.lost, one.message)
         elif one.reason:
-            yield d.HeldWaits(one.namespace, claims, one.reason, one.message)
+            yield d.HeldWaits(one.namespace, claims, one.reason, one.message, one.over)
 
 
 def serving(book: Book, spent: Spent) -> Iterator[d.Decision]:
@@ -89,7 +91,7 @@ def serving(book: Book, spent: Spent) -> Iterator[d.Decision]:
             break
         if all(one.node for one in held) or book.goes_with_set(group):
             continue
-        need = need_of(book, held)
+        need = _asks(book, held)
         node = fit(book, need, touched.among(group)) if isinstance(need, Need) else ""
         if not node:
             unplaced.append(group)
@@ -122,12 +124,32 @@ def _waits(book: Book, group: str, among: Collection[str] | None) -> d.HeldWaits
     waiting = [one for one in book.held.of(group) if not one.node]
     if not waiting or book.goes_with_set(group):
         return None
-    need = need_of(book, book.held.of(group))
+    need = _asks(book, book.held.of(group))
+    over = need if isinstance(need, d.Over) else None
     known = waiting[0].reason
-    reason = nearest(book, need, known, among) if isinstance(need, Need) else need
-    if all(one.reason is reason for one in waiting):
+    if isinstance(need, Need):
+        reason = nearest(book, need, known, among)
+    else:
+        reason = Wait.OVER_BUDGET if isinstance(need, d.Over) else need
+    if all(one.reason is reason and (over is None or told_alike(one.over, over)) for one in waiting):
         return None
-    return d.HeldWaits(waiting[0].namespace, _claims(book, waiting), reason, MESSAGES[reason])
+    message = sentence(over) if over is not None else MESSAGES[reason]
+    return d.HeldWaits(waiting[0].namespace, _claims(book, waiting), reason, message, over)
+
+
+def _asks(book: Book, held: list[Holding]) -> Need | Wait | d.Over:
+    """Return what claims that go together ask of one node; of budgets they ask for what doesn't count yet (B3)."""
+    need = need_of(book, held)
+    if isinstance(need, Wait):
+        return need
+    return first_over(book.budgets, held[0].namespace, book.charging.asked_by(held)) or need
+
+
+def affordable(book: Book, held: list[Holding]) -> list[Holding]:
+    """Return claims that go together, without those that hold nothing yet where their budgets have no units left."""
+    if first_over(book.budgets, held[0].namespace, book.charging.asked_by(held)) is None:
+        return held
+    return [one for one in held if not book.charging.asked_by([one])]
 
 
 def need_of(book: Book, held: list[Holding], skipped: tuple[str, ...] = ()) -> Need | Wait:

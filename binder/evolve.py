@@ -152,6 +152,7 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
             book.held.unmark(key)
         state.dirty_claims.clear()
         state.dirty_nodes.clear()
+        state.dirty_budgets.clear()
         return
     for decision in decided:
         if isinstance(decision, LAST_WORDS):
@@ -175,7 +176,8 @@ def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
 
 def is_dirty(state: State) -> bool:
     """Say whether a pass has something to look at."""
-    return bool(state.dirty_sets or state.dirty_nodes or state.dirty_claims or state.dirty_holdings)
+    dirty = state.dirty_sets or state.dirty_nodes or state.dirty_claims or state.dirty_holdings or state.dirty_budgets
+    return bool(dirty)
 
 
 def may_place(state: State) -> bool:

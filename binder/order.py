@@ -84,6 +84,7 @@ class Line:
     def __init__(self) -> None:
         self.groups: dict[Group, list[Rank]] = {}
         self.places: dict[str, tuple[Rank, tuple[Group, ...]]] = {}
+        self._of_bound: dict[str, dict[int, Group]] = {}
 
     def put(self, uid: str, rank: Rank, groups: tuple[Group, ...]) -> None:
         """Let a set stand in these groups alone; in none, it is forgotten."""
@@ -94,6 +95,8 @@ class Line:
             self.places[uid] = (rank, groups)
         for group in groups:
             insort(self.groups.setdefault(group, []), rank)
+            if group[0] == BUDGET:
+                self._of_bound.setdefault(group[1], {})[group[2]] = group
 
     def drop(self, uid: str) -> None:
         """Take a set out of the line."""
@@ -103,6 +106,10 @@ class Line:
             del ranks[bisect_left(ranks, rank)]
             if not ranks:
                 del self.groups[group]
+                if group[0] == BUDGET:
+                    del self._of_bound[group[1]][group[2]]
+                    if not self._of_bound[group[1]]:
+                        del self._of_bound[group[1]]
 
     def after(self, group: Group, rank: Rank) -> Rank | None:
         """Return the next one of a group behind `rank`."""
@@ -111,6 +118,10 @@ class Line:
             return None
         place = bisect_right(ranks, rank)
         return ranks[place] if place < len(ranks) else None
+
+    def waiting_for(self, bound: str) -> list[Group]:
+        """Return the groups that wait for one key of one namespace's budgets, least asked first."""
+        return [group for _, group in sorted(self._of_bound.get(bound, {}).items())]
 
     def members(self, group: Group) -> list[str]:
         """Return the uids of a group in their order."""

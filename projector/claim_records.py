@@ -10,6 +10,7 @@ from schemas import names
 from schemas.claims import ClaimSpec
 from schemas.kinds import GPU_CLAIM
 from schemas.objects import Stamp
+from schemas.stamping import read_stamp, stamp_text
 from schemas.workloads import WorkloadStatus
 from schemas.writes import BlockingOwner
 
@@ -121,17 +122,9 @@ def _of_order(state: State, claim: MirroredClaim) -> _Held:
     return _Held(units, holding.node, vm, holding.stamp)
 
 
-def stamp_text(stamp: Stamp) -> str:
-    """Return a stamp as the annotation says it."""
-    return f"{stamp.generation}.{stamp.sequence}.{stamp.entry}"
-
-
 def stamp_of(record: SeenRecord) -> Stamp:
     """Return the stamp a record carries; one that can't be read is none."""
-    parts = record.annotations.get(names.STAMP_ANNOTATION, "").split(".")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts):
-        return Stamp()
-    return Stamp(*map(int, parts))
+    return read_stamp(record.annotations.get(names.STAMP_ANNOTATION, "")) or Stamp()
 
 
 def read_claim_record(raw: msgspec.Raw | bytes) -> SeenRecord | None:

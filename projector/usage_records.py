@@ -14,7 +14,7 @@ import structlog
 from binder.book import Book
 from binder.kube import ApiError, Kube
 from binder.state import State
-from projector.claim_records import MirroredClaim, read_claim, read_claim_record, record_of, stamp_of, stamp_text
+from projector.claim_records import MirroredClaim, read_claim, read_claim_record, record_of, stamp_of
 from projector.mirror import Mirror
 from projector.reads import read
 from projector.records import Record, Records, SeenRecord, record_name, shows
@@ -24,6 +24,7 @@ from schemas import names
 from schemas.decisions import Decision, HeldClaim, HeldFreed, HeldLost, HeldPlaced, HeldWaits, TemplateClaim
 from schemas.kinds import GPU_CLAIM, WORKLOAD
 from schemas.objects import Stamp
+from schemas.stamping import stamp_text
 from schemas.writes import SeenClaim
 
 REMADE_S: Final = (1.0, 600.0)
