@@ -195,6 +195,8 @@ class Book(Picture):
                 self.usage.refer(side.resource, sign)
 
     def _index_set(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
+        if after is not None:
+            self.patience.expect(after)
         if (before.claims if before else ()) != (after.claims if after else ()):
             self._index_claims(uid, before, after)
         if (before.node if before else "") != (after.node if after else ""):

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 
 from binder import commands
 from binder.book import Book
-from binder.decide_holdings import freeing, restoring, serving
+from binder.decide_holdings import freeing, restored, restoring, serving
 from binder.decide_set import ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty
+from binder.fairness import Keeping
 from binder.keeping import letting_go
 from binder.launchers import may_be_served
+from binder.moving import moving
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
 from binder.touched import Touched
@@ -73,14 +75,22 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         yield let_go
     # 6. Then the gated pods, in their order; who gets no place hears why when all are served.
     yield from _gated(book, spent)
-    # 7. Lost groups are rebound before new orders are bound.
+    # 7. Held claims leave nodes that can't keep them (D9).
+    yield from moving(book, spent)
+    # 8. Lost groups are rebound before new orders are bound.
     yield from serving(book, spent)
 
 
 def _gated(book: Book, spent: Spent) -> Iterator[d.Decision]:
-    touched, unplaced = Touched(book, book), list[VmiView]()
+    touched, unplaced, keeping = Touched(book, book), list[VmiView](), Keeping(book)
+    if (kept := keeping.ends()) is not None:
+        yield kept
     rank = FIRST
     while (head := _next(book, touched, rank)) is not None:
+        if (kept := keeping.follows(head)) is not None:
+            yield kept
+            touched.look_again()
+            continue
         rank, uid = head, head[-1]
         if spent.is_all() and not spent.is_about(uid):
             break
@@ -96,9 +106,19 @@ def _gated(book: Book, spent: Spent) -> Iterator[d.Decision]:
                 # A launcher that takes over from its temporary pod may ask for less: who is ahead looks once more.
                 rank = FIRST
             yield placed
+            if (kept := keeping.ends()) is not None:
+                yield kept
             touched.look_again()
         else:
             unplaced.append(vmi)
+            if opened is not None:
+                # Claims that were each alone go together now.
+                yield from restored(book, uid)
+            if (kept := keeping.begins(vmi, rank)) is not None:
+                yield kept
+                touched.look_again()
+    if not spent.is_all() and (kept := keeping.follows(None)) is not None:
+        yield kept
     yield from _reasons(book, touched, spent, unplaced)
 
 

@@ -6,12 +6,14 @@ not cordoned, tolerated by each class, and has the units free; one that goes wit
 
 from collections.abc import Collection, Iterator
 
+from msgspec.structs import replace
+
 from binder.book import Book
 from binder.budgets import first_over, sentence, told_alike
 from binder.evolve import Spent
 from binder.holdings import Holdings, counted, own_units, units_of
 from binder.order import DIRTY, FIRST, Rank, short_group
-from binder.placement import Need, fit, nearest
+from binder.placement import Need, fit, kept_from, nearest
 from binder.settings import is_paused
 from binder.state import Holding
 from binder.touched import Touched
@@ -21,6 +23,7 @@ from schemas.reasons import Placing, Unkept, Wait
 
 MESSAGES = {
     Wait.PAUSED: "placing is paused by the operator",
+    Wait.RELEASED: "an operator released these units; they are bound anew after ten minutes",
     Wait.CLASS_NOT_FOUND: "the GPU class of this claim does not exist (any more); create it, or delete the claim",
     Wait.NO_SUCH_DEVICE: "no node offers as many units",
     Wait.NODE_NOT_READY: "every node that offers the units is not ready or is cordoned",
@@ -45,10 +48,11 @@ def restoring(book: Book, spent: Spent) -> Iterator[d.Decision]:
         gpu_set = book.state.sets.get(group)
         if gpu_set is None or not gpu_set.node:
             yield from _said_again(book, group)
-            yield from _restored(book, group)
+            yield from restored(book, group)
 
 
-def _restored(book: Book, group: str) -> Iterator[d.Decision]:
+def restored(book: Book, group: str) -> Iterator[d.Decision]:
+    """Bring one group together, if it is not: where a node that holds some of it takes all, there."""
     held = book.held.of(group)
     nodes = sorted({one.node: True for one in held if one.node})
     lost = [one for one in held if one.lost]
@@ -57,13 +61,14 @@ def _restored(book: Book, group: str) -> Iterator[d.Decision]:
         return
     gathered = affordable(book, held)
     need = need_of(book, gathered)
-    node = fit(book, need) if isinstance(need, Need) and nodes else ""
+    # Who held units comes before everyone who waits for some: also where a node is kept.
+    node = fit(book, replace(need, kept="")) if isinstance(need, Need) and nodes else ""
     if node:
         yield _placed(book, gathered, node, Placing.GATHERED)
         return
     reason = lost[0].lost if lost and lost[0].lost else Unkept.SPLIT
     message = "claims that go together have no node that takes them all"
-    yield d.HeldLost(held[0].namespace, _claims(book, held), nodes[0] if nodes else "", reason, message)
+    yield d.HeldLost(held[0].namespace, claims_of_group(book, held), nodes[0] if nodes else "", reason, message)
 
 
 def _said_again(book: Book, group: str) -> Iterator[d.Decision]:
@@ -71,7 +76,7 @@ def _said_again(book: Book, group: str) -> Iterator[d.Decision]:
     for one in book.held.of(group):
         if not one.again:
             continue
-        claims = _claims(book, [one])
+        claims = claims_of_group(book, [one])
         if one.node:
             yield d.HeldPlaced(one.namespace, claims, one.node, Placing.AGAIN)
         elif one.lost:
@@ -91,7 +96,7 @@ def serving(book: Book, spent: Spent) -> Iterator[d.Decision]:
             break
         if all(one.node for one in held) or book.goes_with_set(group):
             continue
-        need = _asks(book, held)
+        need = _standing(book, held)
         node = fit(book, need, touched.among(group)) if isinstance(need, Need) else ""
         if not node:
             unplaced.append(group)
@@ -124,7 +129,7 @@ def _waits(book: Book, group: str, among: Collection[str] | None) -> d.HeldWaits
     waiting = [one for one in book.held.of(group) if not one.node]
     if not waiting or book.goes_with_set(group):
         return None
-    need = _asks(book, book.held.of(group))
+    need = _standing(book, book.held.of(group))
     over = need if isinstance(need, d.Over) else None
     known = waiting[0].reason
     if isinstance(need, Need):
@@ -134,12 +139,16 @@ def _waits(book: Book, group: str, among: Collection[str] | None) -> d.HeldWaits
     if all(one.reason is reason and (over is None or told_alike(one.over, over)) for one in waiting):
         return None
     message = sentence(over) if over is not None else MESSAGES[reason]
-    return d.HeldWaits(waiting[0].namespace, _claims(book, waiting), reason, message, over)
+    return d.HeldWaits(waiting[0].namespace, claims_of_group(book, waiting), reason, message, over)
 
 
-def _asks(book: Book, held: list[Holding]) -> Need | Wait | d.Over:
-    """Return what claims that go together ask of one node; of budgets they ask for what doesn't count yet (B3)."""
-    need = need_of(book, held)
+def _standing(book: Book, held: list[Holding]) -> Need | Wait | d.Over:
+    """Return what claims ask of a node, unless an operator released them not long ago, or a budget has not so many.
+
+    Budgets are asked for what doesn't count yet (B3).
+    """
+    rests = any(one.retry_ns > book.state.now_ns for one in held)
+    need = Wait.RELEASED if rests else need_of(book, held)
     if isinstance(need, Wait):
         return need
     return first_over(book.budgets, held[0].namespace, book.charging.asked_by(held)) or need
@@ -161,12 +170,13 @@ def need_of(book: Book, held: list[Holding], skipped: tuple[str, ...] = ()) -> N
     if any(claim is None for claim in claims) or any(view is None for view in classes):
         return Wait.CLASS_NOT_FOUND
     tolerations = tuple(view.tolerations for view in classes if view is not None)
-    return Need(units_of(claims), {}, tolerations, {}, None, (), skipped, own_units(held))
+    return Need(units_of(claims), {}, tolerations, {}, None, (), skipped, own_units(held), kept_from(book))
 
 
 def _placed(book: Book, held: list[Holding], node: str, why: Placing) -> d.HeldPlaced:
-    return d.HeldPlaced(held[0].namespace, _claims(book, held), node, why)
+    return d.HeldPlaced(held[0].namespace, claims_of_group(book, held), node, why)
 
 
-def _claims(book: Book, held: list[Holding]) -> tuple[HeldClaim, ...]:
+def claims_of_group(book: Book, held: list[Holding]) -> tuple[HeldClaim, ...]:
+    """Return claims as a decision names them: with the resource that they are or would be counted by."""
     return tuple(counted(book.state, one) or one.claim for one in held)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator
 from binder.book import Book
 from binder.budgets import first_over, sentence, told_alike
 from binder.holdings import own_units
-from binder.launchers import class_entries, gated_launchers, names_gpus, volume_terms
+from binder.launchers import class_entries, gated_launchers, may_be_served, names_gpus, volume_terms
 from binder.naming import held_claims
-from binder.placement import Need, fit, nearest
+from binder.placement import Need, fit, kept_from, nearest
 from binder.rules.serving import selector_accepts, terms_accept
 from binder.settings import is_paused
 from binder.skips import giving_up
@@ -38,6 +38,7 @@ MESSAGES = {
     Wait.NODE_AFFINITY: "the VM's node selector or affinity accepts no node that offers the units",
     Wait.VOLUME_ELSEWHERE: "the VM's volumes can't be reached from any node that offers the units",
     Wait.NO_ROOM: "no node has room for the whole set",
+    Wait.NODE_KEPT: "the node with room for the set is kept for a VM that has waited longer",
     Wait.NODE_SKIPPED: "a node with room did not take this VM a short while ago; it is tried again after ten minutes, "
     "or when its resources, taints or readiness change",
     Wait.NO_ROOM_OTHER: "the nodes with free units lack cpu, memory or another resource the launcher requests",
@@ -199,6 +200,16 @@ def _missing(book: Book, vmi: VmiView) -> Wait | None:
     return held if isinstance(held, Wait) else None
 
 
+def asking(book: Book, vmi: VmiView) -> Need | None:
+    """Return what a set that waits asks of a node now, None where it asks nothing."""
+    gpu_set = book.state.sets.get(vmi.uid)
+    pod = book.launcher_of(vmi) if may_be_served(vmi) else None
+    if gpu_set is None or gpu_set.node or not _is_open(gpu_set) or pod is None:
+        return None
+    need = _standing(book, vmi, gpu_set, pod)
+    return need if isinstance(need, Need) else None
+
+
 def _standing(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait | d.Over:
     """Return what the set asks of a node, or the reason not even to ask: a budget is asked last (B3)."""
     if gpu_set.retry_ns > book.state.now_ns:
@@ -229,7 +240,8 @@ def need_of(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | W
     tolerations = tuple(view.tolerations for view in classes if view is not None)
     skipped = book.skips.of(vmi.key)
     own = own_units(book.held.of(vmi.uid)) if gpu_set.held else {}
-    return Need(units(gpu_set), pod.requests, tolerations, pod.node_selector, pod.terms, volumes, skipped, own)
+    kept = kept_from(book, vmi.uid)
+    return Need(units(gpu_set), pod.requests, tolerations, pod.node_selector, pod.terms, volumes, skipped, own, kept)
 
 
 def _requests_match(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:

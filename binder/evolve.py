@@ -113,7 +113,7 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
         case d.VmiGivenUp():
             evolve_sets.vmi_given_up(book, stamp, decision)
         case d.NodeKept():
-            pass
+            evolve_sets.node_kept(book, decision)
         case d.HeldPlaced():
             evolve_holdings.placed(book, stamp, decision)
         case d.HeldLost():
@@ -153,6 +153,9 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
         state.dirty_claims.clear()
         state.dirty_nodes.clear()
         state.dirty_budgets.clear()
+        if state.kept is not None and not state.kept.node:
+            # Everybody was asked who is next.
+            state.kept = None
         return
     for decision in decided:
         if isinstance(decision, LAST_WORDS):

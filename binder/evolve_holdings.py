@@ -13,6 +13,10 @@ from binder.state import GpuSet, Holding
 from schemas import decisions as d
 from schemas.events import Outcome
 from schemas.objects import AnyView, ClaimView, Stamp, VmView
+from schemas.reasons import Unkept
+
+RELEASED_NS = 600 * 1_000_000_000
+"""Claims that an operator released are bound anew after so much logical time: whoever freed a node has it for long."""
 
 
 def observed(book: Book, before: AnyView | None, after: AnyView | None) -> None:
@@ -85,7 +89,7 @@ def follow(book: Book, stamp: Stamp, gpu_set: GpuSet) -> None:
             key_of(holding),
             replace(
                 holding, stamp=stamp, claim=claim, node=gpu_set.node, lost=None, reason=None, message="", told=Stamp(),
-                again=False,
+                again=False, retry_ns=0,
             ),
         )  # fmt: skip
 
@@ -103,22 +107,31 @@ def placed(book: Book, stamp: Stamp, decision: d.HeldPlaced) -> None:
             key_of(known),
             replace(
                 known, claim=claim, node=decision.node, stamp=stamp, lost=None, reason=None, message="",
-                told=Stamp(), again=False,
+                told=Stamp(), again=False, retry_ns=0,
             ),
         )  # fmt: skip
 
 
 def lost(book: Book, stamp: Stamp, decision: d.HeldLost) -> None:
-    """The claims have no node any more; what they are counted by stays."""
+    """The claims have no node any more; what they are counted by stays. Released by hand, they stay so for a while."""
+    retry_ns = book.state.now_ns + RELEASED_NS if decision.reason is Unkept.COMMANDED else 0
     for _, known in _known(book, decision):
         book.store_holding(
             key_of(known),
             replace(
                 known, node="", stamp=stamp, lost=decision.reason, reason=None, message=decision.message, told=stamp,
-                again=False,
+                again=False, retry_ns=retry_ns,
             ),
         )  # fmt: skip
         book.held.mark(key_of(known))
+
+
+def rested(book: Book, key: str) -> None:
+    """Claims that an operator released may be bound anew, once they were left alone long enough."""
+    known = book.state.holdings.get(key)
+    if known is not None and 0 < known.retry_ns <= book.state.now_ns:
+        book.store_holding(key, replace(known, retry_ns=0))
+        book.held.mark(key)
 
 
 def waits(book: Book, stamp: Stamp, decision: d.HeldWaits) -> None:

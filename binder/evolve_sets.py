@@ -8,7 +8,7 @@ from binder import evolve_holdings
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.evolve_skips import look_again
 from binder.skips import LEAVING_NS, STUCK_NS
-from binder.state import Admitted, GpuSet, Leaving, Skip
+from binder.state import Admitted, GpuSet, Kept, Leaving, Skip, Touch
 from binder.usage import claims_of
 from schemas import decisions as d
 from schemas.events import Outcome
@@ -130,6 +130,17 @@ def _known(book: Book, stamp: Stamp, vmi: d.VmiId) -> GpuSet:
     return known if known is not None else GpuSet(vmi, stamp, book.state.now_ns)
 
 
+def node_kept(book: Book, decision: d.NodeKept) -> None:
+    """A node is kept for one alone, or for nobody any more: it opens to others, or closes to those behind."""
+    before, node = book.state.kept, decision.node
+    book.state.kept = Kept(decision.vmi, node, book.rank(decision.vmi.uid), book.state.now_ns)
+    book.patience.review(book.state.kept)
+    if before is not None and before.node:
+        book.touch(before.node, Touch.GROWN | Touch.SHRUNK)
+    if node:
+        book.touch(node, Touch.SHRUNK)
+
+
 def closed(book: Book, stamp: Stamp, decision: d.SetClosed) -> None:
     """The set is forgotten; its VM's first wait too, unless the VM is there to come back."""
     vmi = decision.vmi
@@ -169,6 +180,9 @@ def wake(book: Book) -> None:
         known = book.state.admitted.get(uid)
         if known is not None and uid not in book.index.vmis and known.at_ns + ADMITTED_KEPT_NS <= now_ns:
             book.store_admitted(uid, None)
+    for uid in book.patience.ended():
+        book.mark(uid)
+        book.line_up(uid)
     for key in book.skips.ended():
         look_again(book, key)
     book.troubles.wake()

@@ -58,6 +58,7 @@ class Holdings:
             self.members.add(after, key)
             self.group_of[key] = after
             self.mark_group(after)
+            self.line_up(after)
         return True
 
     def _group_of(self, key: str) -> str:
@@ -124,6 +125,12 @@ class Holdings:
     def _rank(self, group: str, held: list[Holding]) -> Rank:
         oldest = min(((self._created(one), one.namespace, one.claim.name) for one in held), default=(0, "", ""))
         return (LOST if any(one.lost for one in held) else NEW, *oldest, group)
+
+    def age(self, group: str) -> tuple[int, str, str]:
+        """Return what orders groups from the youngest to the oldest: by their oldest claims, then by name."""
+        held = self.of(group)
+        first = min((one.namespace, one.claim.name) for one in held)
+        return (-min(self._created(one) for one in held), *first)
 
     def _created(self, holding: Holding) -> int:
         claim = self._state.claim(key_of(holding))

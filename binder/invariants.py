@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from binder import invariants_held
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.evolve import is_dirty, may_place
 from binder.launchers import may_be_served
@@ -17,7 +18,14 @@ from binder.usage import units
 
 def check(book: Book) -> list[str]:
     """Return the broken promises, each a sentence that names the object; none is how it should be."""
-    return [*_indexes(book), *_troubles(book), *_sets(book.state), *_waiting(book), *_sessions(book.state)]
+    return [
+        *_indexes(book),
+        *_troubles(book),
+        *_sets(book.state),
+        *_waiting(book),
+        *_sessions(book.state),
+        *invariants_held.broken(book),
+    ]
 
 
 def _indexes(book: Book) -> Iterator[str]:
@@ -69,6 +77,7 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "behind", book.behind
     yield "skips", (book.skips.vms.table(), book.skips.open_dues())
     yield "booked on nodes", (book.troubles.sets.table(), book.troubles.holdings.table(), book.troubles.open_dues())
+    yield "patience", book.patience.open_dues()
     yield "deadlines", sorted({due for due in book.deadlines if due[0] > state.now_ns and _is_set(state, due)})
 
 
@@ -76,7 +85,8 @@ def _is_set(state: State, due: tuple[int, str]) -> bool:
     """Say whether a deadline stands in the state: others are left over from what was overtaken."""
     at_ns, uid = due
     gpu_set, admitted = state.sets.get(uid), state.admitted.get(uid)
-    return at_ns in deadlines_of(gpu_set) or (admitted is not None and admitted.at_ns + ADMITTED_KEPT_NS == at_ns)
+    awaited = (*deadlines_of(gpu_set), *deadlines_of(state.holdings.get(uid)))
+    return at_ns in awaited or (admitted is not None and admitted.at_ns + ADMITTED_KEPT_NS == at_ns)
 
 
 def _troubles(book: Book) -> Iterator[str]:

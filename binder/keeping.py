@@ -9,6 +9,8 @@ Where units are missing, only as many are let go as it takes.
 from collections.abc import Iterable, Iterator
 
 from binder.book import Book
+from binder.holdings import share_of
+from binder.settings import is_paused
 from binder.skips import LEAVING_NS
 from binder.state import GpuSet
 from binder.troubles import (
@@ -56,7 +58,7 @@ def letting_go(book: Book) -> Iterator[d.SetReleased | d.VmiGivenUp]:
 
 def nodes_to_leave(book: Book) -> list[str]:
     """Return the nodes that a pass has to look at, unless placing is paused: then everything stays where it is."""
-    if book.state.paused or book.settings.paused or not book.settings.enabled:
+    if is_paused(book.state, book.settings):
         return []
     return sorted(name for name, how in book.state.dirty_nodes.items() if how & OVERDUE)
 
@@ -121,15 +123,26 @@ def _few(book: Book, name: str, resource: str) -> Iterator[d.SetReleased | d.Vmi
     if node is None:
         return
     sets = [gpu_set for gpu_set in _in_order(book, book.troubles.sets.of(name)) if resource in units(gpu_set)]
-    missing = -book.free(node, resource) - sum(
-        units(gpu_set)[resource] for gpu_set in sets if is_leaving(book, gpu_set)
-    )
+    missing = -book.free(node, resource) - leaving_units(book, name, resource) - _loose_units(book, name, resource)
     for behind_gate in (True, False):
         for gpu_set in sets:
             if missing > 0 and waits_for_launcher(book, gpu_set) is behind_gate:
                 for decision in let_go(book, gpu_set, Unkept.UNITS_GONE):
                     missing -= units(gpu_set)[resource]
                     yield decision
+
+
+def leaving_units(book: Book, name: str, resource: str) -> int:
+    """Return the units of VMIs on a node that were given up: they are free before long."""
+    sets = [book.state.sets[uid] for uid in book.troubles.sets.of(name)]
+    return sum(units(gpu_set).get(resource, 0) for gpu_set in sets if is_leaving(book, gpu_set))
+
+
+def _loose_units(book: Book, name: str, resource: str) -> int:
+    """Return the units on a node of held claims that no booked launcher uses: these can be moved."""
+    holdings = [book.state.holdings[key] for key in book.troubles.holdings.of(name)]
+    shares = [share[1] for one in holdings if (share := share_of(book.state, one)) is not None]
+    return sum(amounts.get(resource, 0) for amounts in shares)
 
 
 def _in_order(book: Book, uids: Iterable[str]) -> list[GpuSet]:

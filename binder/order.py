@@ -24,6 +24,8 @@ DIRTY: Group = ("dirty", "", 0)
 ENDS: Group = ("ends", "", 0)
 ON_NODES: Group = ("nodes", "", 0)
 BUDGET = "budget"
+PATIENT: Group = ("patient", "", 0)
+"""Sets that have waited so long that a node is kept for the first of them that room alone keeps from its place."""
 
 
 ON_NODES_REASONS = (
@@ -33,12 +35,13 @@ ON_NODES_REASONS = (
     Wait.NODE_AFFINITY,
     Wait.VOLUME_ELSEWHERE,
     Wait.NO_ROOM,
+    Wait.NODE_KEPT,
     Wait.NO_ROOM_OTHER,
     Wait.NODE_SKIPPED,
 )
 """Reasons that a change of nodes alone can end."""
 
-ROOM_REASONS = (Wait.NO_ROOM, Wait.NO_ROOM_OTHER, Wait.NODE_SKIPPED)
+ROOM_REASONS = (Wait.NO_ROOM, Wait.NODE_KEPT, Wait.NO_ROOM_OTHER, Wait.NODE_SKIPPED)
 """Reasons that room on a node can end: a node serves the set, and is full."""
 
 

@@ -10,7 +10,8 @@ from binder.charging import Charging
 from binder.holdings import Holdings, own_units
 from binder.indexes import Indexes
 from binder.launchers import gated_launchers, may_be_served, newest
-from binder.order import DIRTY, ENDS, Group, Line, Rank, budget_groups, rank_of, woken_by
+from binder.order import DIRTY, ENDS, PATIENT, ROOM_REASONS, Group, Line, Rank, budget_groups, rank_of, woken_by
+from binder.patience import Patience
 from binder.settings import settings_of
 from binder.skips import Skips
 from binder.state import NEEDED_KINDS, State, is_current
@@ -39,6 +40,7 @@ class Picture:
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []
         self.skips = Skips(state)
+        self.patience = Patience(state)
         self.troubles = Troubles(state, self.usage)
         self.settings = settings_of(state)
         self.behind = {kind: True for kind in NEEDED_KINDS if not is_current(state, kind)}
@@ -140,4 +142,6 @@ class Picture:
         if gpu_set is not None and pod is not None and may_be_served(vmi):
             groups += woken_by(gpu_set.reason, units(gpu_set), own_units(self.held.of(uid)).values())
             groups += budget_groups(gpu_set.reason, gpu_set.over)
+            if gpu_set.reason in ROOM_REASONS and self.patience.is_over(key):
+                groups += (PATIENT,)
         self._line.put(uid, rank_of(self.state, uid, key, pod), groups)

@@ -18,6 +18,7 @@ from schemas.reasons import Wait
 
 NEAREST = Wait.NODE_SKIPPED
 NOTHING: Amounts = {}
+ROOM_ALONE = (None, Wait.NO_ROOM, Wait.NODE_KEPT, Wait.NO_ROOM_OTHER)
 NEARNESS = {reason: place for place, reason in enumerate(Wait)}
 
 
@@ -25,7 +26,7 @@ class Need(msgspec.Struct, frozen=True):
     """What a set asks of its node: GPU units by resource, all the launcher requests, who must accept it.
 
     `skipped`: nodes that did not take a launcher of this VM a short while ago (D7). `own`: units that its held
-    claims have already, by node.
+    claims have already, by node. `kept`: the node that is kept for somebody ahead of it in line.
     """
 
     units: Amounts
@@ -36,6 +37,7 @@ class Need(msgspec.Struct, frozen=True):
     volumes: tuple[tuple[NodeSelectorTerm, ...], ...]
     skipped: tuple[str, ...] = ()
     own: dict[str, Amounts] = {}
+    kept: str = ""
 
 
 def obstacle(book: Book, need: Need, node: NodeView) -> Wait | None:
@@ -57,11 +59,42 @@ def obstacle(book: Book, need: Need, node: NodeView) -> Wait | None:
     for resource, count in need.units.items():
         if book.free(node, resource) + own.get(resource, 0) < count:
             return Wait.NO_ROOM
+    if node.name == need.kept:
+        return Wait.NODE_KEPT
     for resource, amount in need.requests.items():
         # A request of zero asks for nothing, also where a node is over-committed in that resource.
         if amount and book.free(node, resource) + own.get(resource, 0) < amount:
             return Wait.NO_ROOM_OTHER
     return Wait.NODE_SKIPPED if node.name in need.skipped else None
+
+
+def kept_from(book: Book, uid: str = "") -> str:
+    """Return the node that is kept for somebody ahead of a set, '' if there is none; who has no set is behind all."""
+    kept = book.state.kept
+    if kept is None or kept.vmi.uid == uid or not kept.node:
+        return ""
+    return "" if uid and book.rank(uid) < kept.rank else kept.node
+
+
+def could_take(book: Book, need: Need, node: NodeView) -> bool:
+    """Say whether a set would fit on a node if nothing else were there."""
+    if obstacle(book, need, node) not in ROOM_ALONE or node.name in need.skipped:
+        return False
+    return all(node.allocatable.get(resource, 0) >= amount for resource, amount in need.requests.items() if amount)
+
+
+def distance(book: Book, need: Need, node: NodeView) -> tuple[int, int]:
+    """Return how many of the set's units are not free on a node, and of how many other resources too little is."""
+    own = need.own.get(node.name, NOTHING)
+    short = {name: max(count - book.free(node, name) - own.get(name, 0), 0) for name, count in need.units.items()}
+    others = [name for name, amount in need.requests.items() if name not in short and amount > book.free(node, name)]
+    return sum(short.values()), len(others)
+
+
+def nearest_to_fit(book: Book, need: Need) -> str:
+    """Return the node that lacks least of those that could take the set, then by name; '' if there is none."""
+    able = [node for node in _offering(book, need) if could_take(book, need, node)]
+    return min(((*distance(book, need, node), node.name) for node in able), default=(0, 0, ""))[-1]
 
 
 def fit(book: Book, need: Need, among: Collection[str] | None = None) -> str:

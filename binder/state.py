@@ -159,10 +159,15 @@ class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False):
-    """The node kept for the set that has waited longest."""
+    """The node kept for the set that has waited longest: since when, and for whom in line (`order.Rank`).
+
+    Without a node: it was kept for that set, and nobody was asked since who is next.
+    """
 
     vmi: VmiId
     node: str
+    rank: tuple[int, int, str, str, str]
+    at_ns: int
 
 
 class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -7,6 +7,7 @@ class Wait(StrEnum):
     """Why a set has no node yet. Kept in the order of how near a set is to its place: later is nearer."""
 
     PAUSED = "Paused"
+    RELEASED = "ReleasedByOperator"
     NO_LAUNCHER = "NoLauncher"
     CLASS_NOT_FOUND = "ClassNotFound"
     CLAIM_NOT_FOUND = "ClaimNotFound"

@@ -29,11 +29,13 @@ class Part(Listener):
             steps += 1
         return steps
 
-    async def run(self) -> None:
-        """Act on every write, until cancelled."""
+    async def run(self, *, lag_s: float = 0.0) -> None:
+        """Act on every write, so many seconds of the loop's time after it, until cancelled."""
         while True:
             await self.settle()
             await self._news.wait()
+            if lag_s:
+                await asyncio.sleep(lag_s)
             self._news.clear()
 
     def noted(self, change: Change) -> None:

@@ -32,6 +32,10 @@ ENTRIES = (
     '[{"className":"a2","count":1},{"className":"a","count":1}]',
     '[{"className":"b","count":2}]',
     "not JSON",
+    '[{"claimName":"mine0"}]',
+    '[{"claimName":"mine0"},{"claimName":"mine1"}]',
+    '[{"className":"a"},{"claimName":"mine1"}]',
+    '[{"claimName":"mine2"},{"claimName":"mine1"}]',
 )
 TAINTS = (
     (),
@@ -121,6 +125,11 @@ class ClusterActs:
 
     def _tick(self, a: int, b: int, *_: int) -> None:
         self.scene.tick((1, 2, 5, 20, -3, 40, 700)[a % 7] + b % 2)
+
+    def _long(self, a: int, *_: int) -> None:
+        """So much time passes that who waits is to have a node kept for it, or more of it."""
+        for _halfminute in range(20 + a % 25 if a % 3 == 0 else a % 20):
+            self.scene.tick(30)
 
     def _progress(self, *_: int) -> None:
         self.scene.progress()

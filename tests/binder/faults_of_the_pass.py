@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from binder import book as books
-from binder import decide, decide_set, launchers, order, placement, skips, touched, usage
+from binder import decide, decide_set, fairness, launchers, order, patience, placement, skips, touched, usage
 from binder.book import Book
 from binder.rules.serving import every_class_tolerates
 from schemas import decisions as d
@@ -152,3 +152,29 @@ def set_in_parts(patch: pytest.MonkeyPatch) -> None:
 def skips_ignored(patch: pytest.MonkeyPatch) -> None:
     """A node that refused the VM is as good as any other."""
     patch.setattr(skips.Skips, "of", answering(returned=()))
+
+
+def kept_node_given_away(patch: pytest.MonkeyPatch) -> None:
+    """What becomes free on the kept node goes to whoever fits."""
+    patch.setattr(decide_set, "kept_from", answering(returned=""))
+
+
+def kept_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """A node stays kept for one that is placed, gone, or can't be there any more."""
+    patch.setattr(fairness.Keeping, "ends", answering(returned=None))
+
+
+def kept_in_vain(patch: pytest.MonkeyPatch) -> None:
+    """A node is kept for one that it could never take."""
+    for module in (placement, fairness):
+        patch.setattr(module, "could_take", answering(returned=True))
+
+
+def nothing_kept_next(patch: pytest.MonkeyPatch) -> None:
+    """Where the last one has ended, nobody asks who is next."""
+    patch.setattr(fairness.Keeping, "follows", answering(returned=None))
+
+
+def first_choice_kept(patch: pytest.MonkeyPatch) -> None:
+    """Which node is nearest is asked once."""
+    patch.setattr(patience.Patience, "review", answering(returned=None))

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from binder.evolve import is_dirty, may_place
 from binder.snapshot import state_digest
 from binder.state import NEEDED_KINDS
-from tests.binder.machine_acts import MachineActs
-from tests.binder.oracle import untold
+from tests.binder.claim_acts import ClaimActs
+from tests.binder.oracle import starved, untold
 from tests.binder.scene import Scene
 
 Act = tuple[int, int, int, int, int]
 
 
-class History(MachineActs):
+class History(ClaimActs):
     """Acts on a scene."""
 
     def __init__(self, scene: Scene) -> None:
@@ -32,7 +32,9 @@ class History(MachineActs):
             self._raw_pod, self._volume, self._bound_volume, self._settings, self._tick, self._tick,
             self._progress,
             self._progress, self._epoch, self._session, self._relist, self._stale, self._outcome, self._outcome,
-            self._malformed, self._claim, self._claim_gone, self._evidence, self._missed,
+            self._malformed, self._claim, self._claim_gone, self._evidence, self._missed, self._long,
+            self._order, self._order, self._order, self._order_ends, self._claim_shown, self._names_claims,
+            self._names_claims, self._uses_claims, self._uses_claims, self._uses_claims,
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -73,6 +75,7 @@ def lived(acts: Sequence[Act], *, lawful: bool = True) -> History:
         state = history.scene.book.state
         if lawful and may_place(state) and not is_dirty(state):
             assert not untold(state)
+            assert not starved(state)
     history.rest()
     if lawful:
         assert not unlike(history.scene)

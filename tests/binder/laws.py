@@ -20,7 +20,8 @@ from schemas.events import AnyEvent
 from schemas.names import GATE
 from schemas.objects import PodView, Stamp, VmiView
 from schemas.reasons import GiveUp
-from tests.binder.oracle import own_on, place, skipped_nodes, used_on, verdict
+from tests.binder import laws_held
+from tests.binder.oracle import KEPT_NS, able_nodes, own_on, place, skipped_nodes, used_on, verdict
 from tests.binder.oracle_budgets import exceeded
 
 PATIENCE_NS = 120_000_000_000
@@ -56,19 +57,27 @@ def _broken(
         if isinstance(decision, d.SetWaits):
             told[decision.vmi.uid] = told.get(decision.vmi.uid, 0) + 1
         evolve_decision(shadow, Stamp(state.generation, sequence, entry), decision)
+        if isinstance(decision, d.HeldWaits):
+            told |= {one.uid: told.get(one.uid, 0) + 1 for one in decision.claims}
     if max(told.values(), default=0) > 1:
         yield "a set was told two reasons at one input (C59)"
     sets = {decision.vmi.uid for decision in decided if isinstance(decision, _SETS)}
+    sets |= {decision.claims[0].uid for decision in decided if isinstance(decision, _HELD)}
     if len(sets) > SETS_PER_INPUT_MAX or sum(len(str(one)) for one in decided) > 4 * BYTES_PER_INPUT_MAX:
         yield "an input decided more than its bound (T5)"
     settle(shadow, decided)
 
 
+_HELD = (d.HeldPlaced, d.HeldLost, d.HeldWaits)
 _SETS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.NodeSkipped, d.SetClosed)
 
 
 def _law(state: State, decision: d.Decision) -> Iterator[str]:
-    if isinstance(decision, (*_SETS, d.ClaimDropped)) and not may_place(state):
+    if isinstance(decision, _HELD):
+        yield from laws_held.law(state, decision)
+    if isinstance(decision, d.HeldFreed):
+        yield from laws_held.freeing(state, decision)
+    if isinstance(decision, (*_SETS, *_HELD, d.ClaimDropped)) and not may_place(state):
         yield f"{decision} was decided on a picture that may be old (T11)"
     match decision:
         case d.SetPlaced():
@@ -88,6 +97,8 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
             gpu_set_or_none = state.sets.get(decision.vmi.uid)
             if gpu_set_or_none is not None and (_told_so(gpu_set_or_none, decision) or gpu_set_or_none.node):
                 yield f"{decision} is told again, or to a set that has a place (C59)"
+        case d.NodeKept():
+            yield from _keeping(state, decision)
         case d.SetClosed():
             if decision.vmi.uid in {view.uid for view in state.objects["virtualmachineinstances"].values()}:
                 yield f"{decision}: its VMI is there"
@@ -101,6 +112,31 @@ def _told_so(gpu_set: GpuSet, decision: d.SetWaits) -> bool:
     if gpu_set.reason is not decision.reason or before is None or now is None:
         return gpu_set.reason is decision.reason
     return replace(before, used=0) == replace(now, used=0)
+
+
+def _keeping(state: State, decision: d.NodeKept) -> Iterator[str]:
+    """A node is kept for one that has waited ten minutes and could be there, whom nobody it is kept for is ahead of."""
+    vmi, kept = state.vmi(_key(decision.vmi)), state.kept
+    alive = vmi if vmi is not None and vmi.uid == decision.vmi.uid else None
+    if not decision.node:
+        placed = state.sets.get(decision.vmi.uid)
+        if kept is None or kept.vmi != decision.vmi or not kept.node:
+            yield f"{decision}: nothing is kept for it"
+        elif alive and (placed is None or not placed.node) and kept.node in able_nodes(state, alive):
+            yield f"{decision}: it still waits, and could be there"
+        return
+    if alive is None or decision.node not in able_nodes(state, alive):
+        yield f"{decision}: it could not be there"
+        return
+    if state.first_wait.get(alive.key, state.now_ns) + KEPT_NS > state.now_ns:
+        yield f"{decision}: it has waited for less than ten minutes"
+    ahead = state.vmi(_key(kept.vmi)) if kept is not None and kept.node else None
+    if ahead is not None and place(state, ahead) < place(state, alive):
+        yield f"{decision}: {ahead.key} is ahead of it"
+
+
+def _key(vmi: d.VmiId) -> str:
+    return f"{vmi.namespace}/{vmi.name}"
 
 
 def _skipping(state: State, decision: d.NodeSkipped) -> Iterator[str]:

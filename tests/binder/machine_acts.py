@@ -3,6 +3,7 @@
 import msgspec
 from msgspec.structs import replace
 
+from binder.usage import claims_of
 from schemas import events as e
 from schemas.names import GATE, POLICY_SCHEDULE
 from schemas.objects import ClaimView, ClassView, PodView, Stamp, VmiView, VmView
@@ -100,8 +101,8 @@ class MachineActs(ClusterActs):
         """What KubeVirt renders: the class's resource as it was when the set was opened, else now."""
         gpu_set = self.scene.book.state.sets.get(vmi.uid)
         total: dict[str, int] = {}
-        if gpu_set is not None and gpu_set.claims:
-            for claim in gpu_set.claims:
+        if gpu_set is not None and claims_of(gpu_set):
+            for claim in claims_of(gpu_set):
                 total[claim.resource] = total.get(claim.resource, 0) + claim.count
             return total
         try:
@@ -109,11 +110,23 @@ class MachineActs(ClusterActs):
         except msgspec.MsgspecError:
             return {}
         for entry in entries:
+            if "claimName" in entry:
+                self._add_held(total, f"{vmi.namespace}/{entry['claimName']}")
+                continue
             view = self.scene.objects["gpuclasses"].get(str(entry["className"]))
             if isinstance(view, ClassView):
                 count = entry.get("count", 1)
                 total[view.resource] = total.get(view.resource, 0) + (count if isinstance(count, int) else 1)
         return total
+
+    def _add_held(self, total: dict[str, int], key: str) -> None:
+        """A held claim is counted by what it was placed under, else by its class's resource of now."""
+        view, holding = self.scene.objects["gpuclaims"].get(key), self.scene.book.state.holdings.get(key)
+        gpu_class = self.scene.objects["gpuclasses"].get(view.class_name) if isinstance(view, ClaimView) else None
+        by = holding.claim.resource if holding is not None else ""
+        by = by or (gpu_class.resource if isinstance(gpu_class, ClassView) else "")
+        if by and isinstance(view, ClaimView):
+            total[by] = total.get(by, 0) + view.count
 
     def _listed(self, a: int, b: int, *_: int) -> None:
         view = self._pick("virtualmachineinstances", a)

@@ -18,10 +18,11 @@ from schemas.objects import (
     VmiView,
 )
 from schemas.reasons import Wait
-from tests.binder import oracle_budgets
+from tests.binder import oracle_budgets, oracle_held
 
 ORDER = list(Wait)
 ON_NODES = ORDER[ORDER.index(Wait.NO_SUCH_DEVICE) :]
+KEPT_NS = 600_000_000_000
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -126,8 +127,8 @@ def verdict(state: State, vmi: VmiView) -> Wait | str | None:
         return None
     if gpu_set is not None and gpu_set.node:
         return None
-    if gpu_set is None or not gpu_set.claims:
-        return Wait.CLASS_NOT_FOUND if _entries(vmi) else None
+    if gpu_set is None or not (gpu_set.claims or gpu_set.held):
+        return (_classless(state, vmi) or oracle_held.usable(state, vmi)) if _entries(vmi) else None
     return _standing(state, vmi, gpu_set, pod) or _over_nodes(state, vmi, gpu_set, pod)
 
 
@@ -138,11 +139,24 @@ def _entries(vmi: VmiView) -> bool:
         return False
 
 
+def _classless(state: State, vmi: VmiView) -> Wait | None:
+    entries = msgspec.json.decode(vmi.gpus, type=list[dict[str, str | int]])
+    there = {view.name for view in state.objects["gpuclasses"].values()}
+    return Wait.CLASS_NOT_FOUND if {one["className"] for one in entries if "className" in one} - there else None
+
+
 def _asked(gpu_set: GpuSet) -> dict[str, int]:
     asked: dict[str, int] = {}
-    for claim in gpu_set.claims:
-        asked[claim.resource] = asked.get(claim.resource, 0) + claim.count
+    for claims in (gpu_set.claims, gpu_set.held):
+        for claim in claims:
+            asked[claim.resource] = asked.get(claim.resource, 0) + claim.count
     return asked
+
+
+def paused(state: State) -> bool:
+    """Say whether an operator has placing paused."""
+    settings = state.objects["configmaps"].values()
+    return bool(state.paused) or any(getattr(view, "data", {}).get("paused") == "true" for view in settings)
 
 
 def _standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait | None:
@@ -151,9 +165,11 @@ def _standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait
     counted = {view.resource for view in classes.values()} | set(asked)
     if gpu_set.retry_ns > state.now_ns:
         return Wait.WRITE_REFUSED
-    settings = state.objects["configmaps"].values()
-    if state.paused or any(getattr(view, "data", {}).get("paused") == "true" for view in settings):
+    if paused(state):
         return Wait.PAUSED
+    usable = oracle_held.usable(state, vmi)
+    if usable is not None:
+        return usable
     if pod.gates != (GATE,):
         return Wait.FOREIGN_GATE
     if {name: amount for name, amount in pod.requests.items() if amount and name in counted} != asked:
@@ -162,7 +178,7 @@ def _standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait
         pvc = state.pvc(f"{vmi.namespace}/{name}")
         if pvc is None or (pvc.volume and state.pv(pvc.volume) is None):
             return Wait.VOLUME_NOT_FOUND
-    if any(claim.class_name not in classes for claim in gpu_set.claims):
+    if {claim.class_name for claims in (gpu_set.claims, gpu_set.held) for claim in claims} - set(classes):
         return Wait.CLASS_NOT_FOUND
     if oracle_budgets.over(state, vmi.namespace, oracle_budgets.asked(state, gpu_set)):
         return Wait.OVER_BUDGET
@@ -183,6 +199,12 @@ def _over_nodes(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wa
     return f"fits {min(fits)[1]}" if fits else best
 
 
+def bears(tolerations: tuple[Toleration, ...], node: NodeView) -> bool:
+    """Say whether tolerations allow for every hard taint of a node."""
+    hard = [taint for taint in node.taints if taint.effect in {"NoSchedule", "NoExecute"}]
+    return all(any(tolerates(toleration, taint) for toleration in tolerations) for taint in hard)
+
+
 def obstacle(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView, node: NodeView) -> Wait | None:
     """Return what keeps a set off a node."""
     asked = _asked(gpu_set)
@@ -190,13 +212,11 @@ def obstacle(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView, node: No
         return Wait.NO_SUCH_DEVICE
     if not node.ready or node.unschedulable or node.deleting:
         return Wait.NODE_NOT_READY
-    for claim in gpu_set.claims:
-        view = state.gpu_class(claim.class_name)
+    for name in {claim.class_name: True for claims in (gpu_set.claims, gpu_set.held) for claim in claims}:
+        view = state.gpu_class(name)
         assert view is not None
-        for taint in node.taints:
-            hard = taint.effect in {"NoSchedule", "NoExecute"}
-            if hard and not any(tolerates(toleration, taint) for toleration in view.tolerations):
-                return Wait.TAINT_NOT_TOLERATED
+        if not bears(view.tolerations, node):
+            return Wait.TAINT_NOT_TOLERATED
     if any(node.labels.get(key) != value for key, value in pod.node_selector.items()) or not terms_hold(
         pod.terms, node
     ):
@@ -206,13 +226,60 @@ def obstacle(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView, node: No
         pv = state.pv(pvc.volume) if pvc is not None and pvc.volume else None
         if pv is not None and not terms_hold(pv.terms, node):
             return Wait.VOLUME_ELSEWHERE
-    free = {name: node.allocatable.get(name, 0) - used_on(state, node, name) for name in pod.requests}
+    free = {
+        name: node.allocatable.get(name, 0) - used_on(state, node, name) + own_on(state, vmi.uid, node.name, name)
+        for name in pod.requests
+    }
     short = {name for name, amount in pod.requests.items() if amount and amount > free[name]}
     if short & set(asked):
         return Wait.NO_ROOM
+    if is_kept_from(state, vmi, node.name):
+        return Wait.NODE_KEPT
     if short:
         return Wait.NO_ROOM_OTHER
     return Wait.NODE_SKIPPED if node.name in skipped_nodes(state, vmi.key) else None
+
+
+def is_kept_from(state: State, vmi: VmiView, node: str) -> bool:
+    """Say whether a node is kept for somebody ahead of a VMI (C55)."""
+    kept = state.kept
+    if kept is None or kept.node != node or kept.vmi.uid == vmi.uid:
+        return False
+    ahead = state.objects["virtualmachineinstances"].get(f"{kept.vmi.namespace}/{kept.vmi.name}")
+    assert isinstance(ahead, VmiView)
+    return place(state, ahead) < place(state, vmi)
+
+
+def starved(state: State) -> list[str]:
+    """Name who waits for room for more than ten minutes, with a node that could take it, and has none kept for it.
+
+    The first one in line is meant; nobody, where a node is kept for somebody.
+    """
+    if state.kept is not None:
+        return []
+    found = []
+    for vmi in state.objects["virtualmachineinstances"].values():
+        assert isinstance(vmi, VmiView)
+        first, gpu_set, pod = state.first_wait.get(vmi.key), state.sets.get(vmi.uid), launcher(state, vmi)
+        if first is not None and first + KEPT_NS <= state.now_ns and gpu_set is not None and pod is not None:
+            room = verdict(state, vmi) in {Wait.NO_ROOM, Wait.NO_ROOM_OTHER}
+            found += [vmi.key] if room and able_nodes(state, vmi) else []
+    return found
+
+
+def able_nodes(state: State, vmi: VmiView) -> list[str]:
+    """Return the nodes that a waiting VMI's set would fit on if nothing else were there."""
+    gpu_set, pod = state.sets.get(vmi.uid), launcher(state, vmi)
+    if verdict(state, vmi) is None or gpu_set is None or pod is None or _standing(state, vmi, gpu_set, pod) is not None:
+        return []
+    able = []
+    for node in state.objects["nodes"].values():
+        assert isinstance(node, NodeView)
+        room = obstacle(state, vmi, gpu_set, pod, node) in {None, Wait.NO_ROOM, Wait.NODE_KEPT, Wait.NO_ROOM_OTHER}
+        large = all(node.allocatable.get(name, 0) >= amount for name, amount in pod.requests.items() if amount)
+        if room and large and node.name not in skipped_nodes(state, vmi.key):
+            able.append(node.name)
+    return able
 
 
 def skipped_nodes(state: State, vm: str) -> list[str]:
@@ -236,4 +303,4 @@ def untold(state: State) -> list[str]:
             should = gpu_set.reason
         if should is not None and (gpu_set is None or gpu_set.reason != should):
             found.append(f"{key}: told {gpu_set.reason if gpu_set else None}, should be {should}")
-    return found
+    return found + oracle_held.untold(state)

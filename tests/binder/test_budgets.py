@@ -91,9 +91,9 @@ def test_who_waits_for_a_budget_is_woken_by_what_frees_it_alone() -> None:
     world.budget(A, l40s=2)
     world.start(B, "b2", l40s=2)
     world.start("tenant-x", "x1", l40s=1)
-    world.start(A, "large", l40s=2)
-    world.start(C, "small", l40s=1)
-    world.start(C, "other", l40s=1)
+    for namespace, vm, count in ((A, "large", 2), (C, "small", 1), (C, "other", 1)):
+        world.start(namespace, vm, l40s=count)
+        world.scene.tick(1)
 
     assert world.node(30) == ()
     assert places(world.stop("tenant-x", "x1")) == []

@@ -76,6 +76,11 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (fold.every_failure_is_a_refusal, "refusal-reasons", False),
     (fold.flaps_end_every_skip, "plugin-flaps", False),
     (fold.stuck_for_ever, "unschedulable", False),
+    (serve.kept_node_given_away, "waited-long", False),
+    (serve.kept_for_ever, "waited-long-and-left", True),
+    (serve.kept_in_vain, "waited-long-in-vain", True),
+    (serve.nothing_kept_next, "waited-long-and-left", True),
+    (serve.first_choice_kept, "waited-long-in-vain", False),
 )
 
 

@@ -54,10 +54,39 @@ class Tenant:
         self._classes.append(name)
 
     async def vm(
-        self, name: str, entries: Sequence[tuple[str, int]], *, volumes: Sequence[str] = (), **spec: object
+        self,
+        name: str,
+        entries: Sequence[tuple[str, int]],
+        *,
+        held: Sequence[str] = (),
+        volumes: Sequence[str] = (),
+        **spec: object,
     ) -> None:
-        """Create a running VM."""
-        await self.api.create(VM.path(self.tenant), vm_body(name, entries, volumes=volumes, **spec))  # type: ignore[arg-type] # of the template
+        """Create a running VM. `held`: the held claims that it names, behind its class entries."""
+        named = [{"className": gpu_class, "count": count} for gpu_class, count in entries]
+        text = json.dumps([*named, *({"claimName": claim} for claim in held)])
+        await self.api.create(VM.path(self.tenant), vm_body(name, (), volumes=volumes, text=text, **spec))
+
+    async def order(self, name: str, gpu_class: str, count: int = 1) -> None:
+        """Order units of a class: create a held claim."""
+        spec = {"className": gpu_class, "count": count}
+        body = {"apiVersion": GPU_CLAIM.api_version, "kind": GPU_CLAIM.kind, "metadata": {"name": name}, "spec": spec}
+        await self.api.create(GPU_CLAIM.path(self.tenant), body)
+
+    async def held(self, name: str, phase: str, reason: str = "", vm: str | None = None) -> Object:
+        """Wait until a held claim shows this phase, and reason and holder where they are given; return its status."""
+
+        def shows(claim: Object | None) -> bool:
+            status = (claim or {}).get("status") or {}
+            reasons = [condition["reason"] for condition in status.get("conditions") or ()]
+            holder = (status.get("attachedTo") or {}).get("name", "")
+            known = status.get("phase") == phase and reason in {"", *reasons}
+            return known and (vm is None or vm == holder)
+
+        claim = await self.api.until(GPU_CLAIM.path(self.tenant, name), shows, SECONDS)
+        assert claim is not None
+        status: Object = claim["status"]
+        return status
 
     async def stop(self, name: str) -> None:
         """Stop a VM."""
@@ -88,7 +117,8 @@ class Tenant:
     async def claims(self, vm: str = "") -> list[Object]:
         """Return the claims, of one VM or of all, by name."""
         listed = await self.api.get(GPU_CLAIM.path(self.tenant))
-        mine = [c for c in listed["items"] if not vm or c["metadata"]["ownerReferences"][0]["name"] == vm]
+        owners = [[o["name"] for o in claim["metadata"].get("ownerReferences") or ()] for claim in listed["items"]]
+        mine = [claim for claim, names in zip(listed["items"], owners, strict=True) if not vm or vm in names]
         return sorted(mine, key=lambda claim: str(claim["metadata"]["name"]))
 
     async def running(self, vm: str, seconds: float = SECONDS) -> str:
@@ -154,6 +184,8 @@ class Tenant:
         await self._empty(GPU_CLAIM.path(self.tenant))
         for name in self._classes:
             await self.api.delete(GPU_CLASS.path(name=name))
+        for name in self._classes:
+            await self.api.until(GPU_CLASS.path(name=name), lambda found: found is None, SECONDS)
 
     async def _empty(self, path: str) -> None:
         await self.api.until(path, lambda found: found is not None and not found["items"], SECONDS)

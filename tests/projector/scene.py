@@ -12,14 +12,14 @@ import msgspec
 from binder.journal import Journal
 from binder.kube import ApiError, Kube, PatchKind
 from binder.memory_journal import MemoryJournal
-from binder.state import GpuSet, State, empty_state
+from binder.state import GpuSet, Holding, State, empty_state
 from projector.service import Projector
-from schemas.decisions import ClaimDropped, Decision, TemplateClaim, VmiId
+from schemas.decisions import ClaimDropped, Decision, HeldClaim, HeldFreed, HeldPlaced, TemplateClaim, VmiId
 from schemas.events import Outcome, Outcomes, decode_event
 from schemas.kinds import EVENT, GPU_CLAIM, POD, VMI, Resource
 from schemas.names import GATE
 from schemas.objects import NodeSelectorTerm, Requirement, Stamp
-from schemas.reasons import Wait
+from schemas.reasons import Placing, Wait
 from schemas.streams import EVENTS
 
 Obj = dict[str, Any]
@@ -137,21 +137,34 @@ class Scene:
             for index, count in enumerate(units)
         )
 
+    async def order(self, name: str = "mine", count: int = 1, **metadata: object) -> HeldClaim:
+        """Create a held claim, as a tenant does; return which it is."""
+        body = {"metadata": {"name": name} | metadata, "spec": {"className": "l40s", "count": count}}
+        made = await self.create(GPU_CLAIM, body)
+        return HeldClaim(name, made["metadata"]["uid"], "l40s", count, RESOURCE)
+
+    def hold(self, claim: HeldClaim, *, at: int = 10, **fields: Any) -> Holding:  # noqa: ANN401 - of a holding
+        """What was decided of a held claim."""
+        return Holding(self.namespace, claim, stamp(at), **fields)
+
     async def project(
-        self, *sets: GpuSet, kube: Kube | None = None, drops: Sequence[ClaimDropped] = ()
+        self, *items: GpuSet | Holding, kube: Kube | None = None, drops: Sequence[ClaimDropped] = ()
     ) -> list[Outcome]:
-        """Let a fresh projector write the sets as the newest decisions; return what it reported."""
+        """Let a fresh projector write sets and held claims as the newest decisions; return what it reported."""
         before = (await self.journal.info(EVENTS)).last
         async with self.projector(kube) as projector:
-            self.decide(projector, *sets, drops=drops)
+            self.decide(projector, *items, drops=drops)
             await asyncio.wait_for(projector.idle(), SECONDS)
         return await self.outcomes(after=before)
 
-    def decide(self, projector: Projector, *sets: GpuSet, drops: Sequence[ClaimDropped] = ()) -> None:
+    def decide(self, projector: Projector, *items: GpuSet | Holding, drops: Sequence[ClaimDropped] = ()) -> None:
         """Hand the projector one step of the log."""
-        for one in sets:
-            self.state.sets[one.vmi.uid] = one
+        sets = [one for one in items if isinstance(one, GpuSet)]
+        held = [one for one in items if isinstance(one, Holding)]
+        self.state.sets.update({one.vmi.uid: one for one in sets})
+        self.state.holdings.update({f"{one.namespace}/{one.claim.name}": one for one in held})
         decided: list[tuple[Stamp, Decision]] = [(stamp(99), drop) for drop in drops]
+        decided += [(one.stamp, _said(one)) for one in held]
         projector.take(self.state, [one.vmi.uid for one in sets], decided)
 
     @asynccontextmanager
@@ -237,3 +250,11 @@ class Scene:
     def _read(body: bytes | msgspec.Raw) -> Obj:
         found: Obj = msgspec.json.decode(body)
         return found
+
+
+def _said(holding: Holding) -> Decision:
+    """A decision about a held claim: what counts is how the state stands after it."""
+    claim = holding.claim
+    if holding.freed:
+        return HeldFreed(holding.namespace, claim.name, claim.uid)
+    return HeldPlaced(holding.namespace, (claim,), holding.node, Placing.ORDERED)

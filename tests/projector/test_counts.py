@@ -8,12 +8,13 @@ from msgspec.structs import replace
 
 from binder.book import Book
 from binder.kube import ApiError, PatchKind
-from binder.state import GpuSet, State, empty_state
+from binder.state import GpuSet, Holding, State, empty_state
 from projector.counts import SECONDS_BETWEEN, Amount, ClassCounts, amounts
 from schemas.classes import Mode
-from schemas.decisions import TemplateClaim, VmiId
+from schemas.decisions import HeldClaim, TemplateClaim, VmiId
 from schemas.kinds import GPU_CLASS
 from schemas.objects import ClassView, NodeView, PodView, Stamp, Taint, Toleration
+from schemas.reasons import Unkept
 from tests.projector.faults import Refusal
 from tests.projector.scene import Obj, Scene, time_passes
 
@@ -77,6 +78,26 @@ def test_more_used_than_offered_is_no_negative_room() -> None:
     state.sets["uid-c"] = booked("c", "n2", 3)
 
     assert amounts(Book(state))["l40s"] == Amount(allocatable=18, held=6, free=0, most_free=0)
+
+
+def test_held_claims_count_once() -> None:
+    """Whether nobody holds a claim or a VMI does, whose set is booked; one without a node counts nothing."""
+    state = cluster()
+    alone = HeldClaim("alone", "uid-1", "l40s", 1, CARD)
+    used = HeldClaim("used", "uid-2", "l40s", 2, CARD)
+    lost = HeldClaim("lost", "uid-3", "l40s", 1, CARD)
+    gpu_set = replace(booked("c", "n2", 1), held=(used,), requests={CARD: 3})
+    state.sets[gpu_set.vmi.uid] = gpu_set
+    for holding in (
+        Holding("tenant-a", alone, node="n1"),
+        Holding("tenant-a", used, node="n2", attached=gpu_set.vmi),
+        Holding("tenant-a", lost, lost=Unkept.NODE_GONE),
+    ):
+        state.holdings[f"tenant-a/{holding.claim.name}"] = holding
+
+    counted = amounts(Book(state))["l40s"]
+
+    assert counted == Amount(allocatable=24, held=3 + 1 + 3, free=4 - 2 + 4 - 4, most_free=2)
 
 
 async def made(model: Scene, *names: str) -> None:

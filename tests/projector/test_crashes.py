@@ -7,29 +7,45 @@ import looptime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from binder.kube import ApiError
-from binder.state import GpuSet
+from binder.state import GpuSet, Holding
 from schemas.kinds import EVENT, GPU_CLAIM, POD, Resource
-from schemas.names import GATE
+from schemas.names import CLAIM_FINALIZER, GATE
 from schemas.reasons import Wait
 from tests.projector.conftest import new_scene
 from tests.projector.faults import Hold, Life, Mishap, forbidden, refusing
-from tests.projector.scene import MODEL, SECONDS, ZONE, Obj, Scene, gates, terms_json, time_passes
+from tests.projector.scene import MODEL, SECONDS, ZONE, Obj, Scene, gates, stamp, terms_json, time_passes
 
-WRITES = 12
-"""Claims 2 + 1 + 1 + 1, as many statuses but for the set that was only opened, 2 pins, 1 event."""
+WRITES = 19
+"""Template claims 2 + 1 + 1 + 1, as many statuses but for the set that was only opened, 2 pins, 1 event.
+
+And for three held claims 2 finalizers, 3 statuses, 1 event, 1 finalizer off.
+"""
 
 
-async def decisions(model: Scene) -> list[GpuSet]:
-    """One set of each sort: placed with two claims, placed without terms, waiting, opened."""
+async def decisions(model: Scene) -> tuple[list[GpuSet], list[Holding]]:
+    """One set of each sort: placed with two claims, placed without terms, waiting, opened; and held claims.
+
+    One used by the second set, one waiting, one freed.
+    """
     sets = []
     for name, terms, units in (("a", (ZONE, MODEL), (2, 1)), ("b", (), (1,))):
         pod = await model.launcher(terms_json(terms) if terms else None, name=f"virt-launcher-{name}")
         sets.append(model.placed(await model.vmi(f"vm-{name}"), pod, terms=terms, units=units))
     vmi = await model.vmi("vm-d")
     opened = GpuSet(vmi, sets[0].stamp, 0, claims=model.claims(vmi, (1,)))
-    return [*sets, model.waiting(await model.vmi("vm-c"), Wait.NO_ROOM), opened]
+    used, waits, freed = await model.order("used"), await model.order("waits"), await model.order("freed")
+    sets[1] = replace(sets[1], held=(used,))
+    await model.patch(GPU_CLAIM, "freed", {"metadata": {"finalizers": [CLAIM_FINALIZER, "example.org/slow"]}})
+    await model.kube.delete(GPU_CLAIM, model.namespace, "freed")
+    held = [
+        model.hold(used, node=sets[1].node, attached=sets[1].vmi),
+        model.hold(waits, reason=Wait.NO_ROOM, message="no room", told=stamp(10)),
+        model.hold(freed, freed=True),
+    ]
+    return [*sets, model.waiting(await model.vmi("vm-c"), Wait.NO_ROOM), opened], held
 
 
 async def world(model: Scene) -> list[Obj]:
@@ -46,8 +62,9 @@ async def world(model: Scene) -> list[Obj]:
 
 async def _lived(lives: Sequence[Mapping[int, Mishap]]) -> tuple[list[Obj], int]:
     model = await new_scene()
-    sets = await decisions(model)
+    sets, held = await decisions(model)
     model.state.sets.update({one.vmi.uid: one for one in sets})
+    model.state.holdings.update({f"{one.namespace}/{one.claim.name}": one for one in held})
     for mishaps in [*lives, {}]:
         life = Life(model.kube, mishaps)
         async with model.projector(life.kube) as projector:
@@ -57,7 +74,8 @@ async def _lived(lives: Sequence[Mapping[int, Mishap]]) -> tuple[list[Obj], int]
             assert any(end.done() for end in ends), "neither done nor dead within an hour"
             for end in ends:
                 end.cancel()
-    assert {(told.vmi_uid, told.code) for told in await model.outcomes()} == {(one.vmi.uid, 0) for one in sets}
+    told = {(one.vmi_uid or one.name, one.code) for one in await model.outcomes()}
+    assert told == {*((one.vmi.uid, 0) for one in sets), ("waits", 0), ("freed", 0)}
     return await world(model), life.writes
 
 
@@ -74,10 +92,10 @@ UNHARMED, TRIED = lived()
 
 
 def test_an_unharmed_projector_pins_and_tells() -> None:
-    """What the other tests compare with is not empty: five claims, two pinned launchers, one event."""
+    """What the other tests compare with is not empty: five claims and three held, two pinned launchers, two events."""
     kinds = [obj["kind"] for obj in UNHARMED]
 
-    assert [kinds.count(kind) for kind in ("GPUClaim", "Pod", "Event")] == [5, 2, 1]
+    assert [kinds.count(kind) for kind in ("GPUClaim", "Pod", "Event")] == [8, 2, 2]
     assert not any(GATE in str(obj) for obj in UNHARMED if obj["kind"] == "Pod")
     assert TRIED == WRITES
 

@@ -4,19 +4,22 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from binder.state import GpuSet, empty_state
+from binder.state import GpuSet, Holding, Leaving, empty_state
 from projector import render
-from projector.effects import AnyEffect, CreateClaim, Pin, Warn, WriteStatus
+from projector.effects import AnyEffect, CreateClaim, DropVmi, GuardClaim, Pin, UnguardClaim, Warn, WriteStatus
 from projector.plan import is_open, plan, undecided
-from schemas.decisions import TemplateClaim, VmiId
+from projector.plan_held import plan_held
+from schemas.decisions import HeldClaim, TemplateClaim, VmiId
 from schemas.objects import ClaimView, NodeSelectorTerm, Requirement, Stamp, VmiView
-from schemas.reasons import Release, Wait
+from schemas.reasons import Release, Unkept, Wait
 
 VMI = VmiId("tenant-a", "vm-a", "uid-a")
 CLAIMS = (TemplateClaim("c0", "l40s", 2, "nvidia.com/AD102GL_L40S"), TemplateClaim("c1", "a30", 1, "nvidia.com/A30"))
 OPENED = GpuSet(VMI, Stamp(1, 5), 0, claims=CLAIMS)
 TERM = NodeSelectorTerm((Requirement("zone", "In", ("a",)),))
 PLACED = replace(OPENED, stamp=Stamp(1, 6), node="n1", pod="p", pod_uid="uid-p", terms=(TERM,))
+HELD = HeldClaim("mine", "uid-mine", "l40s", 1, "nvidia.com/AD102GL_L40S")
+HOLDING = Holding("tenant-a", HELD, Stamp(1, 6), node="n1")
 WAITING = replace(OPENED, stamp=Stamp(1, 6), reason=Wait.NO_ROOM, message="no room", told=Stamp(1, 6))
 
 
@@ -64,6 +67,61 @@ def test_status_names_the_resource_of_the_decision() -> None:
     shown = [effect.resource for effect in plan(PLACED)[1] if isinstance(effect, WriteStatus)]
 
     assert shown == ["nvidia.com/AD102GL_L40S", "nvidia.com/A30"]
+
+
+def test_held_claims_of_a_set_stand_before_the_pin() -> None:
+    """T22: guarded beside the creation of the set's own claims, shown beside their status."""
+    stages = plan(PLACED, (replace(HOLDING, attached=VMI),))
+
+    assert [tuple(type(effect) for effect in stage) for stage in stages] == [
+        (CreateClaim, CreateClaim, GuardClaim),
+        (WriteStatus, WriteStatus, WriteStatus),
+        (Pin,),
+    ]
+
+
+def test_a_held_claim_alone_is_guarded_then_shown_then_told() -> None:
+    """F1, D5: no status without the finalizer; one that is freed is shown before the finalizer goes."""
+    told = replace(HOLDING, node="", reason=Wait.NO_ROOM, message="no room", told=Stamp(1, 6))
+    freed = replace(HOLDING, node="", freed=True)
+    kinds = [[tuple(type(effect) for effect in stage) for stage in plan_held(one)] for one in (HOLDING, told, freed)]
+
+    assert kinds == [
+        [(GuardClaim,), (WriteStatus,)],
+        [(GuardClaim,), (WriteStatus,), (Warn,)],
+        [(WriteStatus,), (UnguardClaim,)],
+    ]
+
+
+def test_the_newer_stamp_is_shown() -> None:
+    """T22: set and claim are decided on each by themselves; what shows both carries the newer decision."""
+    holding = replace(HOLDING, attached=VMI, stamp=Stamp(1, 9))
+    stamps = {
+        effect.stamp
+        for one in (PLACED, replace(PLACED, stamp=Stamp(1, 12)))
+        for effect in plan(one, (holding,))[1]
+        if isinstance(effect, WriteStatus) and effect.uid
+    }
+
+    assert stamps == {Stamp(1, 9), Stamp(1, 12)}
+
+
+def test_a_vmi_that_is_given_up_goes_first() -> None:
+    """D8: whatever becomes of the claims; and once its going has landed, not again."""
+    leaving = replace(PLACED, pinned=True, leaving=Leaving("n1", Unkept.NODE_GONE, "gone", Stamp(1, 6), 0))
+
+    assert kinds(leaving)[0] == (DropVmi, Warn)
+    assert kinds(replace(leaving, stamp=Stamp(1, 7), confirmed=Stamp(1, 6)))[0] == (CreateClaim, CreateClaim)
+
+
+def test_a_set_is_open_for_the_sake_of_its_held_claims() -> None:
+    """What was decided on a claim alone since the set's last word is written at a start; said before, it is not."""
+    settled = replace(PLACED, confirmed=PLACED.stamp, pinned=True)
+    attached = replace(HOLDING, attached=VMI)
+
+    assert not is_open(settled, (attached,))
+    assert is_open(settled, (replace(attached, stamp=Stamp(1, 7)),))
+    assert not is_open(settled, (replace(attached, stamp=Stamp(1, 7), confirmed=Stamp(1, 7)),))
 
 
 def test_events_are_named_by_decision() -> None:

@@ -30,7 +30,7 @@ _DEVICES = {f"devices.kubevirt.io/{name}": "1k" for name in ("kvm", "tun", "vhos
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """What a world begins with: cards and slices of each node, by number."""
+    """What a world begins with: cards and slices of each node, by number. `scarred`: the node that nobody heals."""
 
     cards: tuple[int, ...] = (2, 2)
     slices: tuple[int, ...] = (2, 0)
@@ -40,7 +40,11 @@ class Setting(msgspec.Struct, frozen=True):
     webhooks: int = 1
     lag_s: float = 0.0
     boot_s: float = 0.0
+    schedule_s: float = 0.0
+    start_s: float = 0.0
+    stop_s: float = 0.0
     snapshot_every: int = 20_000
+    scarred: int | None = None
 
 
 class WorldClock:
@@ -86,6 +90,8 @@ class Cluster:
                 jitter=lambda uid, most: int(chance.draw(f"jitter {uid}") * (most + 1)),
                 active_pods_lag_s=setting.lag_s,
                 boot_s=setting.boot_s,
+                start_s=setting.start_s,
+                stop_s=setting.stop_s,
                 workers=3,
             )
             for hook in VirtApi(self.kubevirt.config, self.clock, namespace=KUBEVIRT_NAMESPACE).hooks():
@@ -94,7 +100,7 @@ class Cluster:
                 lane.create_task(part)
                 for part in (
                     self.kubevirt.run(),
-                    Scheduler(self.api, clock=self.clock).run(),
+                    Scheduler(self.api, clock=self.clock).run(lag_s=setting.schedule_s),
                     Collector(self.api).run(),
                     Disks(self.api).run(),
                 )
@@ -158,13 +164,16 @@ def node(number: int, cards: int, slices: int) -> Obj:
     }
     return {
         "metadata": {"name": name, "labels": labels},
-        "status": {"allocatable": allocatable(cards, slices), "conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {
+            "allocatable": allocatable({CARD: cards, SLICE: slices}),
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     }
 
 
-def allocatable(cards: int, slices: int) -> Mapping[str, str]:
-    """Return what a node offers with so many cards and slices."""
-    return _ROOM | _DEVICES | {CARD: str(cards), SLICE: str(slices)}
+def allocatable(devices: Mapping[str, int]) -> Mapping[str, str]:
+    """Return what a node offers with so many units by resource name."""
+    return _ROOM | _DEVICES | {resource: str(units) for resource, units in devices.items()}
 
 
 def gpu_class(name: str) -> Obj:

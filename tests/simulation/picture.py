@@ -42,7 +42,10 @@ Listener = Callable[[Stamp, d.Decision], None]
 
 
 class Picture:
-    """The log as it stands. `bookings`, `claims` by VMI uid; `placed`: nodes by pod uid; `now_ns`: logical time."""
+    """The log as it stands. `bookings`, `claims` by VMI uid; `placed`: nodes by pod uid; `now_ns`: logical time.
+
+    `changed`: the input at which a node last changed in what may end a refusal.
+    """
 
     def __init__(self, journal: MemoryJournal) -> None:
         self._streams = journal.streams
@@ -58,6 +61,7 @@ class Picture:
         self.bookings: dict[str, Booking] = {}
         self.reasons: dict[str, str] = {}
         self.placed: dict[str, list[str]] = {}
+        self.changed: dict[str, int] = {}
         self.listeners: list[Listener] = []
 
     def catch_up(self) -> None:
@@ -117,6 +121,8 @@ class Picture:
         rewound = session.rewound and session.listing is not None
         if known is None or rewound or rv_after(view.rv, known.rv):
             table[view.key] = view
+            if isinstance(view, NodeView) and _look(known) != _look(view):
+                self.changed[view.key] = self.sequence
 
     def _sync(self, event: e.SessionSynced, session: Session) -> None:
         table, listed = self.objects.setdefault(event.kind, {}), session.listing or set()
@@ -172,3 +178,7 @@ class Picture:
             if pod.node == node and not pod.ended and pod.uid not in own:
                 total += pod.requests.get(resource, 0)
         return total
+
+
+def _look(view: AnyView | None) -> tuple[object, ...]:
+    return (view.uid, view.allocatable, view.taints, view.ready) if isinstance(view, NodeView) else ()

@@ -13,9 +13,17 @@ from tests.simulation.cluster import Setting
 VMS = 7
 WAITS_S = (0.0, 0.0, 0.02, 0.2, 0.5, 1.0, 1.0, 2.0, 4.0, 7.0)
 ROLES = ("binder-1", "binder-2", "ingest-1", "ingest-2", "projector-1", "projector-2", "webhooks-1", u.LEADER, u.LEADER)
+REASONS = ("UnexpectedAdmissionError", "OutOfcpu")
+LATE_S = (0.0, 1.0, 10.0)
+LONG_WAITS_S = (65.0, 130.0, 330.0)
+"""Longer than what the program waits for before it gives up a pod, or a node."""
+LONG_SHARE = 0.05
 AWAITS = (1, 3, 10, 30, 100, 300)
 KINDS = ("lost", "lost answer", "late")
 CODES = (0, 0, 409, 422, 429, 500, 503)
+
+SCARRED = 0.4
+"""In so many of the worlds with more than one node there is one that stays as it is when all others are healed."""
 
 Drawn = Callable[[random.Random, Setting], Act]
 Sort = tuple[tuple[int, Drawn], ...]
@@ -45,17 +53,23 @@ CLASSES: Sort = (
     (2, lambda c, _: t.CreateClass(c.choice(("card", "slice")))),
 )
 NODES: Sort = (
-    (2, lambda c, w: m.NodeDown(_node(c, w))),
+    (2, lambda c, w: m.NodeDown(_node(c, w), c.random() < 0.7)),
     (3, lambda c, w: m.NodeUp(_node(c, w))),
-    (1, lambda c, w: m.Reboot(_node(c, w), c.choice((1.0, 8.0)))),
-    (2, lambda c, w: m.PluginLost(_node(c, w))),
-    (3, lambda c, w: m.PluginBack(_node(c, w))),
+    (1, lambda c, w: m.Evict(_node(c, w))),
+    (1, lambda c, w: m.Reboot(_node(c, w), c.choice((1.0, 8.0)), c.choice((0.0, 3.0)))),
+    (2, lambda c, w: m.PluginLost(_node(c, w), c.choice(LATE_S))),
+    (3, lambda c, w: m.PluginBack(_node(c, w), c.choice(LATE_S))),
+    (1, lambda c, w: m.PluginFlaps(_node(c, w), c.choice((2, 5)), c.choice((1.0, 4.0)), c.choice(LATE_S))),
+    (4, lambda c, w: m.Refuses(_node(c, w), c.choice(REASONS))),
+    (1, lambda c, w: m.Refuses(_node(c, w))),
+    (1, lambda c, w: m.UnitsLost(_node(c, w), c.choice((0, 1)), c.choice(LATE_S))),
+    (1, lambda c, w: m.Renamed(_node(c, w))),
     (1, lambda c, w: m.Taint(_node(c, w), c.random() < 0.5)),
     (2, lambda c, w: m.Untaint(_node(c, w))),
     (1, lambda c, w: m.Cordon(_node(c, w))),
     (1, lambda c, w: m.Relabel(_node(c, w), c.choice((1, 2)))),
-    (1, lambda c, w: m.RemoveNode(_node(c, w))),
-    (2, lambda c, w: m.AddNode(_node(c, w))),
+    (1, lambda c, w: m.RemoveNode(_node(c, w), c.choice((0.0, 40.0)))),
+    (2, lambda c, w: m.AddNode(_node(c, w), c.random() < 0.5)),
 )
 STRANGERS: Sort = (
     (3, lambda c, w: s.Grab(c.randrange(3), _node(c, w), c.choice((1, 2)), c.random() < 0.3)),
@@ -123,6 +137,10 @@ def setting_of(seed: int) -> Setting:
         lag_s=chance.choice((0.0, 0.0, 1.5)),
         boot_s=chance.choice((0.0, 2.0)),
         snapshot_every=chance.choice((5, 40, 20_000)),
+        schedule_s=chance.choice((0.0, 0.0, 0.5, 4.0)),
+        start_s=chance.choice((0.0, 0.0, 2.0, 15.0)),
+        stop_s=chance.choice((0.0, 0.0, 3.0)),
+        scarred=chance.randrange(nodes) if nodes > 1 and chance.random() < SCARRED else None,
     )
 
 
@@ -135,5 +153,6 @@ def script_of(seed: int, steps: int, sorts: Sequence[str] = ()) -> list[Step]:
     for _ in range(steps):
         (sort,) = chance.choices([one for one, _, _ in chosen], [weight for _, _, weight in chosen])
         (make,) = chance.choices([one for _, one in sort], [weight for weight, _ in sort])
-        script.append(Step(make(chance, setting), chance.choice(WAITS_S)))
+        long = "nodes" in (sorts or drawn) and chance.random() < LONG_SHARE
+        script.append(Step(make(chance, setting), chance.choice(LONG_WAITS_S if long else WAITS_S)))
     return script

@@ -3,34 +3,16 @@
 from typing_extensions import override
 
 from deploy.world.history import Change
-from deploy.world.kubelet import UNEXPECTED, Refusal
-from deploy.world.manifests import Obj, dig, meta
+from deploy.world.kubelet import UNEXPECTED
+from deploy.world.manifests import dig, meta
 from deploy.world.store import Listener
 from schemas.kinds import POD, VMI
-from tests.simulation.acts.act import Act, Step, vm_key
-from tests.simulation.acts.machines import PluginBack, PluginLost
+from tests.simulation.acts.act import Step, vm_key
+from tests.simulation.acts.machines import PluginBack, PluginLost, Refuses
 from tests.simulation.acts.tenants import CreateVm
 from tests.simulation.cluster import Setting, node_name
 from tests.simulation.life import Life
 from tests.simulation.world import World, worlds_own_chance
-
-OUT_OF_CPU = Refusal("OutOfcpu", "Node didn't have enough resource: cpu")
-
-
-class Refuse(Act, frozen=True):
-    """From now on a node's kubelet refuses every launcher; with `reason` None it takes them again."""
-
-    node: int
-    reason: Refusal | None = UNEXPECTED
-
-    @override
-    def begin(self, world: World) -> None:
-        """Tell the kubelet."""
-
-        def plugin(pod: Obj) -> Refusal | None:
-            return self.reason if pod["spec"].get("nodeName") == node_name(self.node) else None
-
-        world.cluster.kubevirt.kubelet.plugin = plugin
 
 
 class Refused(Listener):
@@ -76,7 +58,7 @@ def runs_on(world: World) -> str:
 
 def test_the_next_vmi_goes_to_another_node() -> None:
     """D7, C14: the node refuses once, and KubeVirt's next VMI of the VM runs elsewhere."""
-    world, refused = live((1, 1), [Step(Refuse(0)), Step(CreateVm(0), 60.0)])
+    world, refused = live((1, 1), [Step(Refuses(0, UNEXPECTED.reason)), Step(CreateVm(0), 60.0)])
 
     assert runs_on(world) == node_name(1)
     assert len(refused.uids) == refused.on(0) == 1
@@ -84,8 +66,8 @@ def test_the_next_vmi_goes_to_another_node() -> None:
 
 def test_a_node_that_stands_alone_is_tried_once_in_ten_minutes() -> None:
     """C14: without another node and without a change there is one new try after ten minutes, refused as well."""
-    steps = [Step(Refuse(0, OUT_OF_CPU)), Step(CreateVm(0), 590.0), Step(Refuse(0, OUT_OF_CPU), 60.0)]
-    world, refused = live((1,), [*steps, Step(Refuse(0, None))])
+    steps = [Step(Refuses(0, "OutOfcpu")), Step(CreateVm(0), 590.0), Step(Refuses(0, "OutOfcpu"), 60.0)]
+    world, refused = live((1,), [*steps, Step(Refuses(0))])
 
     assert refused.on(0) == 2
     assert runs_on(world) == node_name(0)
@@ -94,7 +76,7 @@ def test_a_node_that_stands_alone_is_tried_once_in_ten_minutes() -> None:
 def test_a_flapping_plugin_burns_few_vmis() -> None:
     """C41: allocatable goes and comes every five seconds for ten minutes, and at most six launchers are refused."""
     flaps = [Step(act(0), 2.5) for _ in range(120) for act in (PluginLost, PluginBack)]
-    world, refused = live((1,), [Step(Refuse(0)), Step(CreateVm(0)), *flaps, Step(Refuse(0, None))])
+    world, refused = live((1,), [Step(Refuses(0, UNEXPECTED.reason)), Step(CreateVm(0)), *flaps, Step(Refuses(0))])
 
     assert 3 <= refused.on(0) <= 6
     assert runs_on(world) == node_name(0)

@@ -17,6 +17,7 @@ from deploy.world.store import Backup
 from tests.simulation.chance import Chance
 from tests.simulation.cluster import BORN_S, Cluster, Setting, finish
 from tests.simulation.doors import Counts, Doors
+from tests.simulation.hardware import Hardware
 from tests.simulation.labels import SYSTEM
 from tests.simulation.lanes import Director, Lane
 from tests.simulation.processes import PROGRAM, FrontDesk, Process
@@ -41,6 +42,7 @@ class World:
         self.counts = Counts()
         self.lane = self.director.lane("cluster")
         self.cluster = Cluster(self.lane, setting, self.chance)
+        self.hardware = Hardware(self.cluster, setting)
         self.journal = MemoryJournal(clock=self.stamp, replicated=True)
         self.processes: dict[str, Process] = {}
         self.lives: dict[str, int] = {}

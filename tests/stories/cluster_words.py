@@ -87,11 +87,11 @@ class ClusterWords:
         return self.scene.show(ClassView(name, "", "", resource=by, tolerations=tolerations))
 
     def do_node(self, words: Words) -> Iterable[d.Decision]:
-        """`node NAME RESOURCE=N... [label=K:V] [taint=K=V:E] [cordoned] [unready]`."""
-        cordoned, unready = words.flag("cordoned"), words.flag("unready")
+        """`node NAME RESOURCE=N... [label=K:V] [taint=K=V:E] [cordoned] [unready] [uid=U]`."""
+        uid, cordoned, unready = words.one("uid"), words.flag("cordoned"), words.flag("unready")
         labels, taints = words.pairs("label"), tuple(map(taint, words.every("taint")))
         return self.scene.show(
-            NodeView(words.names[0], "", "", "", False, labels, taints, cordoned, not unready, words.amounts())
+            NodeView(words.names[0], uid, "", "", False, labels, taints, cordoned, not unready, words.amounts())
         )
 
     def do_raw(self, words: Words) -> Iterable[d.Decision]:

@@ -54,6 +54,7 @@ show n1
   n1 has free: cpu 13000, nvidia.com/A16 1, nvidia.com/L40S -1
 pass 1
   gives up vm1 on n1: UnitsGone
+  keeps n1 for vm4
 gone pod vm1-pod
   releases vm1 from n1: LauncherGone
 gone vmi vm1

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing_extensions import override
 
 from deploy.world import fitting
-from deploy.world.manifests import Obj, deleting, dig, key_of, meta, pod_ended
+from deploy.world.manifests import Obj, controller_of, deleting, dig, key_of, meta, pod_ended
 from schemas.kinds import GPU_CLAIM, NODE, POD, PV, PVC, VM, VMI, Resource
 from tests.simulation.acts.strangers import FOREIGN_GATE
+from tests.simulation.hardware import is_silent
 from tests.simulation.laws.law import Law
 from tests.simulation.laws.pins import is_gated, is_launcher
 
@@ -20,9 +21,10 @@ class Gone(Law):
     @override
     def rest(self) -> Iterator[str]:
         alive = {meta(vmi)["uid"] for vmi in self.world.cluster.objects(VMI)}
+        stuck = set(self._stuck())
         for resource in KINDS:
             for obj in self.world.cluster.objects(resource):
-                if deleting(obj):
+                if deleting(obj) and key_of(obj) not in stuck:
                     yield f"{resource.kind} {key_of(obj)} is still going"
         for claim in self.world.cluster.objects(GPU_CLAIM):
             if not any(owner["uid"] in alive for owner in meta(claim).get("ownerReferences") or ()):
@@ -30,6 +32,15 @@ class Gone(Law):
         for uid in self.picture.bookings:
             if uid not in alive:
                 yield f"the VMI {uid} is gone and still booked"
+
+    def _stuck(self) -> Iterator[str]:
+        """Name pods that nobody can tell the end of, and the VMIs and VMs that wait for it."""
+        for pod in self.world.cluster.objects(POD):
+            if deleting(pod) and is_silent(self.world.cluster, pod["spec"].get("nodeName", "")):
+                yield key_of(pod)
+                owner = controller_of(pod)
+                if owner is not None:
+                    yield f"{meta(pod)['namespace']}/{owner['name']}"
 
 
 class Served(Law):
@@ -46,10 +57,19 @@ class Served(Law):
                 continue
             vmi = self.world.cluster.find(VMI, key_of(vm))
             phase = dig(vmi, "status", "phase") if vmi is not None else "missing"
+            if vmi is not None and self._may_still_run(vmi):
+                continue
             if vmi is None or deleting(vmi) or phase in {"Failed", "Succeeded"}:
                 yield f"VM {key_of(vm)} is to run, its VMI is {phase}"
             elif phase != "Running":
                 yield from self._waits(vmi, str(phase))
+
+    def _may_still_run(self, vmi: Obj) -> bool:
+        """Say whether a launcher of the VMI stands on a node whose kubelet is silent: no second one is started."""
+        return any(
+            _is_of(pod, vmi) and is_silent(self.world.cluster, pod["spec"].get("nodeName", ""))
+            for pod in self.world.cluster.objects(POD)
+        )
 
     def _waits(self, vmi: Obj, phase: str) -> Iterator[str]:
         pods = [pod for pod in self.world.cluster.objects(POD) if _is_of(pod, vmi) and not pod_ended(pod)]
