@@ -131,22 +131,18 @@ def hard_of(state: State, namespace: str, name: str) -> Amounts:
     release = state.tenant(release_of_tenant(namespace)) if name == MIRRORED_BUDGET else None
     if release is None:
         return said
-    if release.opaque:
-        return said or {BUDGET_TOTAL: 0}
-    return release.hard | {key: said.get(key, 0) for key in release.unread} or said
+    hard = release.hard | {key: said.get(key, 0) for key in release.unread if key not in release.hard}
+    return hard or said or ({BUDGET_TOTAL: 0} if release.opaque else {})
 
 
 def resolved(before: TenantView | None, view: TenantView) -> TenantView:
-    """Return a tenant's release with what was last known of each key that can't be read.
-
-    Left unread is only what was never known.
-    """
-    if before is None or before.opaque or not (view.opaque or view.unread):
+    """Return a tenant's release with what was last known of each key that can't be read."""
+    if before is None or not (view.opaque or view.unread):
         return view
     if view.opaque:
-        return replace(view, hard=before.hard, unread=before.unread, opaque=False)
+        return replace(view, hard=before.hard, unread=before.unread)
     known = {key: before.hard[key] for key in view.unread if key in before.hard}
-    return replace(view, hard=view.hard | known, unread=tuple(key for key in view.unread if key not in known))
+    return replace(view, hard=view.hard | known)
 
 
 def units_of(claims: Iterable[d.TemplateClaim | d.HeldClaim]) -> Amounts:

@@ -13,12 +13,14 @@ from binder.journal import Journal
 from binder.kube import Kube
 from binder.state import GpuSet, Holding, State
 from projector.apply import Applier, wall
+from projector.budget_counts import BudgetCounts
 from projector.counts import ClassCounts
 from projector.effects import AnyEffect, Stage
 from projector.lanes import Lanes
 from projector.outbox import Outbox
 from projector.plan import Single, is_open, plan, single, undecided
 from projector.plan_held import held_by, is_open_held, plan_held
+from projector.tenant_budgets import TenantBudgets
 from projector.usage_records import UsageRecords
 from projector.verdicts import Kind, Verdict
 from schemas import decisions as d
@@ -70,7 +72,7 @@ class Projector:
         sets_at_once: int = SETS_AT_ONCE,
     ) -> None:
         self._applier = Applier(kube, instance=instance, clock=clock)
-        self._counts = ClassCounts(kube)
+        self._counts = (ClassCounts(kube), BudgetCounts(kube), TenantBudgets(kube))
         self._usage = UsageRecords(kube)
         self._outbox = Outbox(journal)
         self._lanes: Lanes[_Set | Holding | _One | _Closed] = Lanes()
@@ -83,14 +85,16 @@ class Projector:
         self.begin(await follower.start())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.work())
-            tasks.create_task(self._counts.run(follower.book))
+            for counts in self._counts:
+                tasks.create_task(counts.run(follower.book))
+                counts.changed()
             tasks.create_task(self._usage.run(follower.book))
-            self._counts.changed()
             # 2. Each step only says which sets changed; the newest decision of each is written.
             async for step in follower.steps():
                 self.take(step.state, step.touched, step.decided)
                 self._usage.take(step.state, step.touched, step.decided)
-                self._counts.changed()
+                for counts in self._counts:
+                    counts.changed()
 
     def begin(self, state: State) -> None:
         """Take up every set and claim whose writes are not known to have landed, and what was told to go."""

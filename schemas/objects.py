@@ -199,7 +199,7 @@ class TenantView(View, frozen=True, tag="tenant"):
     """A HelmRelease of kind Tenant: the GPU keys of its resource quotas, and nothing else of its values (T16).
 
     `tenant`: the namespace that it makes. `unread`: GPU keys whose amount can't be read; `opaque`: the quotas
-    can't be read at all.
+    can't be read at all. `hard` of these, once folded, is what was last known.
     """
 
     tenant: str = ""

@@ -33,13 +33,11 @@ def budgets(state: State) -> Iterator[tuple[str, str, dict[str, int]]]:
     for view in state.objects["helmreleases"].values():
         assert isinstance(view, TenantView)
         mirror = said.get((view.tenant, MIRROR))
-        if view.opaque:
-            hard = mirror or {TOTAL: 0}
-        else:
-            hard = dict(view.hard)
-            for key in view.unread:
-                hard[key] = (mirror or {}).get(key, 0)
-            hard = hard or mirror or {}
+        hard = dict(view.hard)
+        for key in view.unread:
+            hard.setdefault(key, (mirror or {}).get(key, 0))
+        if not hard:
+            hard = mirror or ({TOTAL: 0} if view.opaque else {})
         said[view.tenant, MIRROR] = hard
     for (namespace, name), hard in sorted(said.items()):
         yield namespace, name, hard
