@@ -156,6 +156,7 @@ class Book(Picture):
         for side, sign in ((after, 1), (before, -1)):
             if side is not None and side.claim.resource:
                 self.usage.refer(side.claim.resource, sign)
+        self._await(key, before, after)
         self._take("holdings", key, share_of(self.state, after))
         self.charging.holding_changed(key, after)
         self.troubles.index_holding(key, before, after)
@@ -205,16 +206,20 @@ class Book(Picture):
                 self._take("holdings", key, share_of(self.state, self.state.holdings[key]))
                 self.held.weigh(key)
         self.troubles.index_set(uid, before, after)
-        known = deadlines_of(before)
-        for at_ns in deadlines_of(after):
-            if at_ns not in known and at_ns > self.state.now_ns:
-                heapq.heappush(self.deadlines, (at_ns, uid))
+        self._await(uid, before, after)
         self._take("sets", uid, (after.node, after.requests) if after is not None and after.node else None)
         if booking_of(before) != booking_of(after):
             for key in self.index.pods_by_vmi.of(uid):
                 self._count_pod(key, self.state.pod(key))
         self.charging.set_changed(uid)
         self.troubles.settle(before, after)
+
+    def _await(self, key: str, before: GpuSet | Holding | None, after: GpuSet | Holding | None) -> None:
+        known = deadlines_of(before)
+        for at_ns in deadlines_of(after):
+            # What is over by now has been acted on: a restart must not act on it again.
+            if at_ns not in known and at_ns > self.state.now_ns:
+                heapq.heappush(self.deadlines, (at_ns, key))
 
     def _index_claims(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
         if before is not None:

@@ -13,8 +13,13 @@ NOBODY = "an operator"
 
 
 def answer(book: Book, command: Command) -> d.Commanded:
-    """Decide a command."""
+    """Decide a command that concerns no booking."""
     done, said = _answered(book, command)
+    return commanded(command, done=done, said=said)
+
+
+def commanded(command: Command, *, done: bool, said: str) -> d.Commanded:
+    """Return the decision that answers a command."""
     return d.Commanded(command.order, command.who, done, said, command.namespace, command.name, command.node)
 
 
@@ -35,6 +40,8 @@ def _answered(book: Book, command: Command) -> tuple[bool, str]:
             if not nodes:
                 return False, f"VM {key} skips {f'no node {command.node}' if command.node else 'no node'} now"
             return True, f"VM {key} may be placed on {', '.join(nodes)} again"
+        case Order.MOVE | Order.RELEASE:
+            return False, f"nothing to {command.order} is named: name a held claim or a VM"
 
 
 def _beside(book: Book) -> str:
@@ -61,3 +68,6 @@ def carry_out(book: Book, decision: d.Commanded) -> None:
                 if decision.node in {"", node}:
                     book.skips.put(key, node, None)
             look_again(book, key)
+        case Order.MOVE | Order.RELEASE:
+            # The decision that comes with the answer carries it out.
+            pass

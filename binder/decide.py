@@ -7,9 +7,11 @@ the next, so that the next one sees it (D2). It reads the state and never change
 
 from collections.abc import Iterator
 
-from binder import commands
+import msgspec
+
+from binder import by_hand
 from binder.book import Book
-from binder.decide_holdings import freeing, restored, restoring, serving
+from binder.decide_holdings import freeing, leaves_a_node, restored, restoring, serving, telling_groups
 from binder.decide_set import ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
@@ -32,7 +34,7 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
     elif isinstance(event, e.PodRequest):
         yield answer_pod(event)
     elif isinstance(event, e.Command):
-        yield commands.answer(book, event)
+        yield from by_hand.answer(book, event)
     spent = Spent()
     for decision in _steps(book, spent):
         spent.add(decision)
@@ -42,13 +44,17 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
 def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
     # 2. What is being deleted may go once nothing uses it, whether or not KubeVirt is there (F1, C23).
     if may_finalize(book):
-        for freed in freeing(book):
-            if spent.is_all():
-                return
-            yield freed
+        yield from _freed(book, spent)
     # 3. Nothing is placed or given up on a picture that may be old.
     if not book.behind and is_dirty(book.state):
         yield from _pass(book, spent)
+
+
+def _freed(book: Book, spent: Spent) -> Iterator[d.Decision]:
+    for freed in freeing(book):
+        if spent.is_all():
+            return
+        yield freed
 
 
 def may_finalize(book: Book) -> bool:
@@ -69,20 +75,41 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         if spent.is_all():
             return
         yield from ending(book, uid)
+    yield from _freed(book, spent)
     for let_go in letting_go(book):
         if spent.is_all() and not spent.is_about(let_go.vmi.uid):
             return
         yield let_go
-    # 6. Then the gated pods, in their order; who gets no place hears why when all are served.
-    yield from _gated(book, spent)
-    # 7. Held claims leave nodes that can't keep them (D9).
+    # 6. Gated pods, moves off nodes that can't keep, Lost groups and new orders, until nothing frees units any more.
+    left = Left({}, {})
+    while True:
+        freed = False
+        for decision in _placings(book, spent, left):
+            freed = freed or leaves_a_node(book, decision)
+            yield decision
+        if not freed or spent.is_all():
+            break
+    # 7. Who got no place hears why, as things stand now that everyone was served (C59).
+    yield from _reasons(book, spent, left.sets)
+    yield from telling_groups(book, spent, left.groups)
+
+
+class Left(msgspec.Struct, frozen=True):
+    """Who got no place so far: VMIs by uid, and groups of held claims."""
+
+    sets: dict[str, VmiView]
+    groups: dict[str, bool]
+
+
+def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
+    yield from _gated(book, spent, left.sets)
     yield from moving(book, spent)
-    # 8. Lost groups are rebound before new orders are bound.
-    yield from serving(book, spent)
+    yield from serving(book, spent, left.groups)
 
 
-def _gated(book: Book, spent: Spent) -> Iterator[d.Decision]:
-    touched, unplaced, keeping = Touched(book, book), list[VmiView](), Keeping(book)
+def _gated(book: Book, spent: Spent, unplaced: dict[str, VmiView]) -> Iterator[d.Decision]:
+    """Place the gated pods, in their order."""
+    touched, keeping = Touched(book, book), Keeping(book)
     if (kept := keeping.ends()) is not None:
         yield kept
     rank = FIRST
@@ -110,16 +137,15 @@ def _gated(book: Book, spent: Spent) -> Iterator[d.Decision]:
                 yield kept
             touched.look_again()
         else:
-            unplaced.append(vmi)
-            if opened is not None:
-                # Claims that were each alone go together now.
-                yield from restored(book, uid)
+            unplaced[uid] = vmi
             if (kept := keeping.begins(vmi, rank)) is not None:
                 yield kept
                 touched.look_again()
+            if opened is not None:
+                # Claims that were each alone go together now.
+                yield from restored(book, uid)
     if not spent.is_all() and (kept := keeping.follows(None)) is not None:
         yield kept
-    yield from _reasons(book, touched, spent, unplaced)
 
 
 def _next(book: Book, touched: Touched, rank: Rank) -> Rank | None:
@@ -129,15 +155,15 @@ def _next(book: Book, touched: Touched, rank: Rank) -> Rank | None:
     return min(heads, default=None)
 
 
-def _reasons(book: Book, touched: Touched, spent: Spent, unplaced: list[VmiView]) -> Iterator[d.Decision]:
-    """Tell why, once per change of reason, as things stand now that everyone was served (C59)."""
-    served = {vmi.uid: vmi for vmi in unplaced}
+def _reasons(book: Book, spent: Spent, unplaced: dict[str, VmiView]) -> Iterator[d.Decision]:
+    """Tell why, once per change of reason."""
+    touched = Touched(book, book)
     for resource in touched.shrunk():
         for uid in book.line.members(short_group(resource)):
             vmi = book.vmi_of(uid)
             if vmi is not None:
-                served[uid] = vmi
-    for uid, vmi in served.items():
+                unplaced[uid] = vmi
+    for uid, vmi in unplaced.items():
         if spent.is_all() and not spent.is_about(uid):
             continue
         told = telling(book, vmi, touched.among(uid))

@@ -85,9 +85,23 @@ def _said_again(book: Book, group: str) -> Iterator[d.Decision]:
             yield d.HeldWaits(one.namespace, claims, one.reason, one.message, one.over)
 
 
-def serving(book: Book, spent: Spent) -> Iterator[d.Decision]:
-    """Rebind what is Lost, then bind new orders, oldest first; who gets no place hears why when all are served (D6)."""
-    touched, unplaced = Touched(book, book.held), list[str]()
+def leaves_a_node(book: Book, decision: d.Decision) -> bool:
+    """Say whether a decision that is not folded yet takes held claims off a node: who waits may fit there then."""
+    match decision:
+        case d.HeldLost():
+            return True
+        case d.HeldPlaced():
+            held = [book.state.holding(decision.namespace, claim.name) for claim in decision.claims]
+            return any(one is not None and one.node not in {"", decision.node} for one in held)
+        case d.SetPlaced():
+            return any(one.node not in {"", decision.node} for one in book.held.of(decision.vmi.uid))
+        case _:
+            return False
+
+
+def serving(book: Book, spent: Spent, unplaced: dict[str, bool]) -> Iterator[d.HeldPlaced]:
+    """Rebind what is Lost, then bind new orders, oldest first; name who gets no place (D6)."""
+    touched = Touched(book, book.held)
     rank = FIRST
     while (head := _next(book.held, touched, rank)) is not None:
         rank, group = head, head[-1]
@@ -99,11 +113,10 @@ def serving(book: Book, spent: Spent) -> Iterator[d.Decision]:
         need = _standing(book, held)
         node = fit(book, need, touched.among(group)) if isinstance(need, Need) else ""
         if not node:
-            unplaced.append(group)
+            unplaced[group] = True
             continue
         yield _placed(book, held, node, Placing.REBOUND if any(one.lost for one in held) else Placing.ORDERED)
         touched.look_again()
-    yield from _reasons(book, touched, spent, unplaced)
 
 
 def _next(held: Holdings, touched: Touched, rank: Rank) -> Rank | None:
@@ -112,12 +125,12 @@ def _next(held: Holdings, touched: Touched, rank: Rank) -> Rank | None:
     return min(heads, default=None)
 
 
-def _reasons(book: Book, touched: Touched, spent: Spent, unplaced: list[str]) -> Iterator[d.HeldWaits]:
-    """Tell why, once per change of reason, as things stand now that everyone was served (C59)."""
-    served = dict.fromkeys(unplaced, True)
+def telling_groups(book: Book, spent: Spent, unplaced: dict[str, bool]) -> Iterator[d.HeldWaits]:
+    """Tell why, once per change of reason."""
+    touched = Touched(book, book.held)
     for resource in touched.shrunk():
-        served.update(dict.fromkeys(book.held.line.members(short_group(resource)), True))
-    for group in served:
+        unplaced.update(dict.fromkeys(book.held.line.members(short_group(resource)), True))
+    for group in unplaced:
         if spent.is_all():
             return
         told = _waits(book, group, touched.among(group))

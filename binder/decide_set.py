@@ -108,8 +108,10 @@ def opening(book: Book, vmi: VmiView) -> d.SetOpened | None:
     gpu_set = book.state.sets.get(vmi.uid)
     if gpu_set is not None and gpu_set.node:
         return d.SetOpened(gpu_set.vmi, gpu_set.claims, gpu_set.held) if gpu_set.missing else None
-    if book.launcher_of(vmi) is None and not _is_open(gpu_set):
-        return None
+    if book.launcher_of(vmi) is None:
+        # Nobody waits for claims that were not its own before.
+        lost = gpu_set is not None and gpu_set.missing and _is_open(gpu_set)
+        return d.SetOpened(gpu_set.vmi, gpu_set.claims, gpu_set.held) if gpu_set is not None and lost else None
     held = held_claims(book, vmi)
     claims = gpu_set.claims if gpu_set is not None and _is_open(gpu_set) else _claims(book, vmi)
     if claims is None or isinstance(held, Wait) or not (claims or held):

@@ -141,6 +141,7 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
         case PodView():
             _mark_pod(book, before, after)
         case VmiView():
+            _look_after(book, view.uid)
             if after is None or not _is_settled(book, after.uid):
                 book.mark(view.uid)
             if after is not None and (before is None or before.uid != after.uid):
@@ -182,6 +183,9 @@ def _difference(book: Book, before: AnyView | None, after: AnyView | None) -> To
 
 
 def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None:
+    for pod in (before, after):
+        if isinstance(pod, PodView) and pod.owner_uid:
+            _look_after(book, pod.owner_uid)
     if isinstance(after, PodView) and after.owner_uid:
         confirm_pin(book, after)
         watch_launcher(book, after)
@@ -196,6 +200,14 @@ def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None
                 other = book.state.pod(key)
                 if other is not None and other.owner_uid and other.owner_uid != pod.owner_uid:
                     book.mark(other.owner_uid)
+
+
+def _look_after(book: Book, uid: str) -> None:
+    """Look again at nodes that can't keep what is booked for a VMI: it may be let go now where it could not before."""
+    gpu_set = book.state.sets.get(uid) if book.state.troubles else None
+    if gpu_set is not None:
+        for name in dict.fromkeys((gpu_set.node, *(one.node for one in book.held.of(uid)))):
+            book.troubles.look(name)
 
 
 def _is_settled(book: Book, uid: str) -> bool:

@@ -173,6 +173,7 @@ def wake(book: Book) -> None:
         if gpu_set is not None and 0 < gpu_set.retry_ns <= now_ns:
             book.store_set(uid, replace(gpu_set, retry_ns=0))
             book.mark(uid)
+        evolve_holdings.rested(book, uid)
         if gpu_set is not None and 0 < gpu_set.stuck_ns <= now_ns - STUCK_NS:
             book.mark(uid)
         if gpu_set is not None and gpu_set.leaving and gpu_set.leaving.at_ns + LEAVING_NS <= now_ns:

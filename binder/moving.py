@@ -14,6 +14,7 @@ from binder.keeping import MESSAGES, leaving_units, nodes_to_leave, short_resour
 from binder.placement import Need, fit
 from binder.state import Holding
 from schemas import decisions as d
+from schemas.names import GATE
 from schemas.reasons import Placing, Unkept
 
 
@@ -42,8 +43,15 @@ def _few(book: Book, spent: Spent, name: str, resource: str) -> Iterator[d.HeldP
 def groups_on(book: Book, name: str) -> list[str]:
     """Return the groups with claims on a node that no booked launcher uses, the youngest first, then by name."""
     found = {book.held.group_of[key]: True for key in book.troubles.holdings.of(name) if key in book.held.group_of}
-    loose = [group for group in found if any(share_of(book.state, one) for one in book.held.of(group))]
+    held = [group for group in found if any(share_of(book.state, one) for one in book.held.of(group))]
+    loose = [group for group in held if not is_used_unbooked(book, group)]
     return sorted(loose, key=book.held.age)
+
+
+def is_used_unbooked(book: Book, group: str) -> bool:
+    """Say whether a launcher of the VMI that holds these claims was let go without a booking of ours: it may run."""
+    pods = (book.state.pod(key) for key in book.index.pods_by_vmi.of(group))
+    return any(pod.launcher and not pod.ended and GATE not in pod.gates for pod in pods if pod is not None)
 
 
 def units_on(book: Book, group: str, name: str, resource: str) -> int:

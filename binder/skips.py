@@ -8,7 +8,7 @@ that a flapping device plugin can't burn one VMI per flap (C41).
 import heapq
 
 from binder.members import Members
-from binder.state import GpuSet, Skip, State
+from binder.state import GpuSet, Holding, Skip, State
 from schemas import decisions as d
 from schemas.objects import NodeView, PodView
 from schemas.reasons import GiveUp
@@ -85,13 +85,19 @@ def giving_up(gpu_set: GpuSet, now_ns: int) -> d.NodeSkipped | None:
     return d.NodeSkipped(gpu_set.vmi, node, gpu_set.pod, gpu_set.pod_uid, cause, message)
 
 
-def deadlines_of(gpu_set: GpuSet | None) -> tuple[int, ...]:
-    """Return when a set must be looked at again: for a refused write, a pod that is stuck, a VMI that goes."""
-    if gpu_set is None:
+def deadlines_of(one: GpuSet | Holding | None) -> tuple[int, ...]:
+    """Return when a set must be looked at again: for a refused write, a pod that is stuck, a VMI that goes.
+
+    Of a held claim: when one that an operator released may be bound anew.
+    """
+    if one is None:
         return ()
-    stuck = (gpu_set.stuck_ns + STUCK_NS,) if gpu_set.stuck_ns else ()
-    leaving = (gpu_set.leaving.at_ns + LEAVING_NS,) if gpu_set.leaving else ()
-    return (*((gpu_set.retry_ns,) if gpu_set.retry_ns else ()), *stuck, *leaving)
+    retry = (one.retry_ns,) if one.retry_ns else ()
+    if isinstance(one, Holding):
+        return retry
+    stuck = (one.stuck_ns + STUCK_NS,) if one.stuck_ns else ()
+    leaving = (one.leaving.at_ns + LEAVING_NS,) if one.leaving else ()
+    return (*retry, *stuck, *leaving)
 
 
 class Skips:

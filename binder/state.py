@@ -8,25 +8,9 @@ from enum import IntFlag
 
 import msgspec
 
+from binder.tables import Tables
 from schemas.decisions import HeldClaim, Over, TemplateClaim, VmiId
-from schemas.objects import (
-    AnyView,
-    BudgetView,
-    ClaimView,
-    ClassView,
-    KubeVirtView,
-    NamespaceView,
-    NodeSelectorTerm,
-    NodeView,
-    PodView,
-    PvcView,
-    PvView,
-    SettingsView,
-    Stamp,
-    TenantView,
-    VmiView,
-    VmView,
-)
+from schemas.objects import NodeSelectorTerm, Stamp
 from schemas.reasons import GiveUp, Release, Unkept, Wait
 
 STATE_SCHEMA = 1
@@ -213,7 +197,7 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     retry_ns: int = 0
 
 
-class State(msgspec.Struct, omit_defaults=True):
+class State(Tables, msgspec.Struct, omit_defaults=True):
     """Everything the binder knows.
 
     `events_seq`: the last EVENTS message folded. `now_ns`: logical time, from 0 (T9); `stamp_ns`: the
@@ -237,7 +221,6 @@ class State(msgspec.Struct, omit_defaults=True):
     epoch: int = 0
     epoch_events: int = 0
     sessions: dict[str, Session] = {}
-    objects: dict[str, dict[str, AnyView]] = {}
     listing: dict[str, dict[str, bool]] = {}
     sets: dict[str, GpuSet] = {}
     holdings: dict[str, Holding] = {}
@@ -254,63 +237,9 @@ class State(msgspec.Struct, omit_defaults=True):
     dirty_budgets: dict[str, int] = {}
     voided: dict[str, str] = {}
 
-    def node(self, name: str) -> NodeView | None:
-        """Return the node of that name."""
-        return self.objects["nodes"].get(name)  # type: ignore[return-value]  # the table holds its own kind
-
-    def pod(self, key: str) -> PodView | None:
-        """Return the pod `namespace/name`."""
-        return self.objects["pods"].get(key)  # type: ignore[return-value]  # the table holds its own kind
-
-    def pv(self, name: str) -> PvView | None:
-        """Return the persistent volume of that name."""
-        return self.objects["persistentvolumes"].get(name)  # type: ignore[return-value]  # its own kind
-
-    def pvc(self, key: str) -> PvcView | None:
-        """Return the persistent volume claim `namespace/name`."""
-        return self.objects["persistentvolumeclaims"].get(key)  # type: ignore[return-value]  # its own kind
-
-    def gpu_class(self, name: str) -> ClassView | None:
-        """Return the class of that name."""
-        return self.objects["gpuclasses"].get(name)  # type: ignore[return-value]  # its own kind
-
-    def claim(self, key: str) -> ClaimView | None:
-        """Return the observed claim `namespace/name`."""
-        return self.objects["gpuclaims"].get(key)  # type: ignore[return-value]  # its own kind
-
     def holding(self, namespace: str, name: str) -> Holding | None:
         """Return what is held of the claim of that name."""
         return self.holdings.get(f"{namespace}/{name}")
-
-    def vmi(self, key: str) -> VmiView | None:
-        """Return the VMI `namespace/name`."""
-        return self.objects["virtualmachineinstances"].get(key)  # type: ignore[return-value]  # its own kind
-
-    def vm(self, key: str) -> VmView | None:
-        """Return the VM `namespace/name`."""
-        return self.objects["virtualmachines"].get(key)  # type: ignore[return-value]  # its own kind
-
-    def namespace(self, name: str) -> NamespaceView | None:
-        """Return the namespace of that name."""
-        return self.objects["namespaces"].get(name)  # type: ignore[return-value]  # its own kind
-
-    def budget(self, key: str) -> BudgetView | None:
-        """Return the budget `namespace/name`."""
-        return self.objects["gpubudgets"].get(key)  # type: ignore[return-value]  # its own kind
-
-    def tenant(self, key: str) -> TenantView | None:
-        """Return the tenant's HelmRelease `namespace/name`."""
-        return self.objects["helmreleases"].get(key)  # type: ignore[return-value]  # its own kind
-
-    def kubevirts(self) -> list[KubeVirtView]:
-        """Return the KubeVirt CRs by key."""
-        return [view for _, view in sorted(self.objects["kubevirts"].items())]  # type: ignore[misc]  # its own kind
-
-    def settings_view(self) -> SettingsView | None:
-        """Return the settings ConfigMap, of which ingest publishes one alone."""
-        for _, view in sorted(self.objects["configmaps"].items()):
-            return view  # type: ignore[return-value]  # its own kind
-        return None
 
 
 def is_current(state: State, kind: str) -> bool:

@@ -15,6 +15,7 @@ from schemas.objects import Stamp
 
 EVENT_NAME_MAX = 253
 _FREED = "the claim is being deleted, and its units are free"
+_LOST = "the node can't keep these units any more, and no other takes them"
 _UNTOLD = "no node was looked for yet"
 
 Shown = tuple[Phase, str, str]
@@ -101,10 +102,13 @@ def _shown(holding: Holding, gpu_set: GpuSet | None) -> Shown:
     phase = Phase.LOST if holding.lost is not None else Phase.PENDING
     if gpu_set is not None and gpu_set.reason is not None and waits:
         return phase, gpu_set.reason.value, gpu_set.message
-    if holding.reason is not None:
-        return phase, holding.reason.value, holding.message
+    if holding.lost is not None and holding.reason is not None:
+        # Why it is Lost is what its owner has to know first; the rest of the sentence tells why it still is.
+        return phase, holding.lost.value, f"{_LOST}: {holding.message} ({holding.reason.value})"
     if holding.lost is not None:
         return phase, holding.lost.value, holding.message
+    if holding.reason is not None:
+        return phase, holding.reason.value, holding.message
     return phase, WAITING_REASON, _UNTOLD
 
 

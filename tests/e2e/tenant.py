@@ -73,17 +73,26 @@ class Tenant:
         body = {"apiVersion": GPU_CLAIM.api_version, "kind": GPU_CLAIM.kind, "metadata": {"name": name}, "spec": spec}
         await self.api.create(GPU_CLAIM.path(self.tenant), body)
 
-    async def held(self, name: str, phase: str, reason: str = "", vm: str | None = None) -> Object:
-        """Wait until a held claim shows this phase, and reason and holder where they are given; return its status."""
+    async def held(
+        self,
+        name: str,
+        phase: str,
+        reason: str = "",
+        vm: str | None = None,
+        *,
+        node: str = "",
+        seconds: float = SECONDS,
+    ) -> Object:
+        """Wait until a held claim shows this phase, and reason, holder, node if given; return its status."""
 
         def shows(claim: Object | None) -> bool:
             status = (claim or {}).get("status") or {}
             reasons = [condition["reason"] for condition in status.get("conditions") or ()]
             holder = (status.get("attachedTo") or {}).get("name", "")
             known = status.get("phase") == phase and reason in {"", *reasons}
-            return known and (vm is None or vm == holder)
+            return known and (vm is None or vm == holder) and node in {"", status.get("nodeName")}
 
-        claim = await self.api.until(GPU_CLAIM.path(self.tenant, name), shows, SECONDS)
+        claim = await self.api.until(GPU_CLAIM.path(self.tenant, name), shows, seconds)
         assert claim is not None
         status: Object = claim["status"]
         return status

@@ -70,15 +70,22 @@ async def test_an_order_is_guarded_and_shown(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "phase", "reason"),
+    ("fields", "phase", "reason", "message"),
     [
-        ({"reason": Wait.NO_ROOM, "message": "no node has room for these units"}, "Pending", "NoRoom"),
-        ({"lost": Unkept.NODE_GONE, "message": f"node {NODE} is gone"}, "Lost", "NodeGone"),
-        ({"lost": Unkept.NODE_GONE, "reason": Wait.NO_ROOM, "message": "no node has room"}, "Lost", "NoRoom"),
+        ({"reason": Wait.NO_ROOM, "message": "no room"}, "Pending", "NoRoom", "no room"),
+        ({"lost": Unkept.NODE_GONE, "message": "node n1 is gone"}, "Lost", "NodeGone", "node n1 is gone"),
+        (
+            {"lost": Unkept.NODE_GONE, "reason": Wait.NO_ROOM, "message": "no room"},
+            "Lost",
+            "NodeGone",
+            "the node can't keep these units any more, and no other takes them: no room (NoRoom)",
+        ),
     ],
     ids=["waits", "lost", "lost and told why it stays so"],
 )
-async def test_a_claim_without_a_node_says_why(scene: Scene, fields: Obj, phase: str, reason: str) -> None:
+async def test_a_claim_without_a_node_says_why(
+    scene: Scene, fields: Obj, phase: str, reason: str, message: str
+) -> None:
     """D5, C59: the condition says it, and one Warning event on the claim, as no VM is there to be told."""
     claim = await scene.order()
     holding = scene.hold(claim, told=stamp(10), **fields)
@@ -91,8 +98,8 @@ async def test_a_claim_without_a_node_says_why(scene: Scene, fields: Obj, phase:
     assert reported(again)
     assert (shown["phase"], shown.get("nodeName"), shown["resourceName"]) == (phase, None, RESOURCE)
     (condition,) = shown["conditions"]
-    assert (condition["status"], condition["reason"], condition["message"]) == ("False", reason, fields["message"])
-    assert (event["type"], event["reason"], event["note"]) == ("Warning", reason, fields["message"])
+    assert (condition["status"], condition["reason"], condition["message"]) == ("False", reason, message)
+    assert (event["type"], event["reason"], event["note"]) == ("Warning", reason, message)
     assert (event["regarding"]["kind"], event["regarding"]["uid"]) == ("GPUClaim", claim.uid)
     await scene.patch(GPU_CLAIM, "mine", {"metadata": {"finalizers": None}})
 

@@ -187,6 +187,23 @@ class Story(ClusterWords):
         view = ClaimView(words.names[0], uid, "", NAMESPACE, deleting, class_name, int(count), created=created)
         return self.scene.show(view)
 
+    def do_orders(self, words: Words) -> Lines:
+        """`orders N CLASS=N`: so many claims are seen at once; decisions are counted."""
+        [(class_name, [count])] = words.options.items()
+        views = [
+            ClaimView(f"order{number:03}", "", "", NAMESPACE, class_name=class_name, count=int(count))
+            for number in range(int(words.names[0]))
+        ]
+        return counted(self.scene.show(*views))
+
+    def do_written(self, words: Words) -> Iterable[d.Decision]:
+        """`written CLAIM`: the claim's status shows what was decided last."""
+        view = self._view("claim", words.names[0])
+        holding = self.scene.book.state.holding(NAMESPACE, view.name)
+        assert holding is not None
+        assert isinstance(view, ClaimView)
+        return self.scene.show(replace(view, stamp=holding.stamp, node=holding.node, resource=holding.claim.resource))
+
     def do_outcome(self, words: Words) -> Iterable[d.Decision]:
         """`outcome VMI ACTION CODE [REASON] [older]`: what became of the newest decision's write."""
         older = words.flag("older")

@@ -1,0 +1,30 @@
+# C54, C45, T24: two classes with one resource share its units; a claim is counted by the resource it was placed under.
+class old resource=nvidia.com/GPU
+class new resource=nvidia.com/GPU
+node n1 nvidia.com/GPU=2 nvidia.com/OTHER=2 cpu=8
+claim s old=2
+  puts claim s on n1: Ordered
+claim t new=1
+  claim t waits: NoRoom
+start vm1 new=1
+  opens vm1: new x1 by nvidia.com/GPU
+  vm1 waits: NoRoom
+show n1
+  n1 has free: cpu 8000, nvidia.com/GPU 0, nvidia.com/OTHER 2
+# The edit of a class frees nothing, and what waits asks for the resource of now.
+class old resource=nvidia.com/OTHER
+class new resource=nvidia.com/OTHER
+  puts claim t on n1: Ordered
+show n1 s t
+  n1 has free: cpu 8000, nvidia.com/GPU 0, nvidia.com/OTHER 1
+  s is on n1
+  t is on n1
+# A claim whose class does not exist waits; with the class it is bound.
+claim g ghost=1
+  claim g waits: ClassNotFound
+class ghost resource=nvidia.com/OTHER
+  puts claim g on n1: Ordered
+gone class ghost
+show g n1
+  g is on n1
+  n1 has free: cpu 8000, nvidia.com/GPU 0, nvidia.com/OTHER 0
