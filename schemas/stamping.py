@@ -3,6 +3,7 @@
 from schemas.objects import Stamp
 
 _PARTS = 3
+_DIGITS = 19
 
 
 def stamp_text(stamp: Stamp) -> str:
@@ -13,6 +14,6 @@ def stamp_text(stamp: Stamp) -> str:
 def read_stamp(text: str) -> Stamp | None:
     """Return the stamp that an annotation says, None where it is no stamp."""
     parts = text.split(".")
-    if len(parts) != _PARTS or not all(part.isascii() and part.isdigit() for part in parts):
+    if len(parts) != _PARTS or not all(part.isascii() and part.isdigit() and len(part) <= _DIGITS for part in parts):
         return None
     return Stamp(*map(int, parts))
