@@ -6,8 +6,6 @@ that the logged decisions folded anew give the very state that was lived.
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
 from binder.book import Book
 from binder.evolve import BYTES_PER_INPUT_MAX, SETS_PER_INPUT_MAX, evolve, evolve_decision, may_place, settle
 from binder.invariants import check
@@ -22,7 +20,7 @@ from schemas.objects import PodView, Stamp, VmiView
 from schemas.reasons import GiveUp
 from tests.binder import laws_held
 from tests.binder.oracle import KEPT_NS, able_nodes, own_on, place, skipped_nodes, used_on, verdict
-from tests.binder.oracle_budgets import exceeded
+from tests.binder.oracle_budgets import exceeded, told_so
 
 PATIENCE_NS = 120_000_000_000
 CROWD = 40
@@ -95,7 +93,7 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
             yield from _skipping(state, decision)
         case d.SetWaits():
             gpu_set_or_none = state.sets.get(decision.vmi.uid)
-            if gpu_set_or_none is not None and (_told_so(gpu_set_or_none, decision) or gpu_set_or_none.node):
+            if gpu_set_or_none is not None and (told_so(gpu_set_or_none, decision) or gpu_set_or_none.node):
                 yield f"{decision} is told again, or to a set that has a place (C59)"
         case d.NodeKept():
             yield from _keeping(state, decision)
@@ -104,14 +102,6 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
                 yield f"{decision}: its VMI is there"
         case _:
             pass
-
-
-def _told_so(gpu_set: GpuSet, decision: d.SetWaits) -> bool:
-    """Say whether a set was told this before: the same reason, of a budget also the same bound."""
-    before, now = gpu_set.over, decision.over
-    if gpu_set.reason is not decision.reason or before is None or now is None:
-        return gpu_set.reason is decision.reason
-    return replace(before, used=0) == replace(now, used=0)
 
 
 def _keeping(state: State, decision: d.NodeKept) -> Iterator[str]:

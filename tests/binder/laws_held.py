@@ -7,6 +7,7 @@ from schemas import decisions as d
 from schemas.objects import ClaimView, ClassView, NodeView
 from schemas.reasons import Placing
 from tests.binder.oracle import bears, used_on
+from tests.binder.oracle_budgets import told_so
 from tests.binder.oracle_held import together, verdict, with_launcher
 
 CROWD = 60
@@ -44,7 +45,7 @@ def law(state: State, decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> Iter
         case d.HeldWaits():
             if with_launcher(state, whose):
                 yield f"{decision}: they are told with their VMI's set"
-            if all(one.reason is decision.reason or one.node for one in held):
+            if all(one.node or told_so(one, decision) for one in held):
                 yield f"{decision} is told again, or to claims that have a node (C59)"
 
 
@@ -83,9 +84,9 @@ def _jumped(state: State, decision: d.HeldPlaced, group: list[str]) -> Iterator[
             yield f"{decision}: {keys} are ahead of it, and fit"
 
 
-def _place(state: State, keys: list[str]) -> tuple[bool, int, str]:
+def _place(state: State, keys: list[str]) -> tuple[bool, int, str, str]:
     views = [view for key in keys if isinstance(view := state.claim(key), ClaimView)]
-    oldest = min((view.created, view.key) for view in views)
+    oldest = min((view.created, view.namespace, view.name) for view in views)
     return (not any(state.holdings[key].lost for key in keys), *oldest)
 
 

@@ -5,6 +5,8 @@ Written apart from the rules it checks: it shares no code with them, and is as p
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from binder.state import GpuSet, Holding, State
 from schemas import decisions as d
 from schemas.objects import BudgetView, PodView, TenantView
@@ -140,3 +142,11 @@ def exceeded(state: State, decision: d.SetPlaced | d.HeldPlaced) -> Iterator[str
         wanted = by_key(fresh)
     for level, name, key in over(state, namespace, wanted):
         yield f"{decision}: budget {level}/{name} has no {wanted[key]} of {key} left (B3)"
+
+
+def told_so(before: GpuSet | Holding, decision: d.SetWaits | d.HeldWaits) -> bool:
+    """Say whether somebody was told this before: the same reason, of a budget also the same bound (C59)."""
+    known, now = before.over, decision.over
+    if before.reason is not decision.reason or known is None or now is None:
+        return before.reason is decision.reason
+    return replace(known, used=0) == replace(now, used=0)
