@@ -7,6 +7,7 @@ all of them anew, and `invariants.check` compares the two.
 import heapq
 from typing import cast
 
+from binder.class_use import VMIS
 from binder.holdings import share_of
 from binder.launchers import claim_names
 from binder.picture import Picture
@@ -101,6 +102,8 @@ class Book(Picture):
             self.behind.pop(kind, None)
         else:
             self.behind[kind] = True
+        if kind == VMIS:
+            self.class_use.weigh_leaving()
 
     def store_admitted(self, uid: str, admitted: Admitted | None) -> None:
         """Remember which launcher creates of a VMI were answered, or forget them (None)."""
@@ -126,8 +129,10 @@ class Book(Picture):
                         self.line_up(vmi.uid)
             case "gpuclasses":
                 self._index_class(before, view)
+                self.class_use.index_class(key)
             case "gpuclaims":
                 self.held.weigh(key)
+                self.class_use.index_claim(key, before, view)
             case "virtualmachines":
                 self._index_vm(cast("VmView | None", before), cast("VmView | None", view))
             case "gpubudgets" | "helmreleases":
@@ -140,6 +145,8 @@ class Book(Picture):
     def _index_pod(self, key: str, before: PodView | None, view: PodView | None) -> None:
         self._count_pod(key, view)
         self.charging.pod_changed(key, before, view)
+        if not self.class_use.are_vmis_served:
+            self.class_use.weigh_leaving()
         if before is not None and before.owner_uid and (view is None or before.owner_uid != view.owner_uid):
             self._line_up_owners(before)
         if view is not None and view.owner_uid:
@@ -198,6 +205,7 @@ class Book(Picture):
     def _index_set(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
         if after is not None:
             self.patience.expect(after)
+        self.class_use.index_set(uid, before, after)
         if (before.claims if before else ()) != (after.claims if after else ()):
             self._index_claims(uid, before, after)
         if (before.node if before else "") != (after.node if after else ""):

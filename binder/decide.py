@@ -11,9 +11,10 @@ import msgspec
 
 from binder import by_hand
 from binder.book import Book
+from binder.decide_classes import guarding
 from binder.decide_holdings import freeing, leaves_a_node, restored, restoring, serving, telling_groups
 from binder.decide_set import ending, opening, placing, telling
-from binder.evolve import Spent, is_dirty
+from binder.evolve import Spent, is_dirty, may_place
 from binder.fairness import Keeping
 from binder.keeping import letting_go
 from binder.launchers import may_be_served
@@ -48,6 +49,17 @@ def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
     # 3. Nothing is placed or given up on a picture that may be old.
     if not book.behind and is_dirty(book.state):
         yield from _pass(book, spent)
+    # Classes last: a set that was closed just now uses none any more (K2).
+    for guarded in guarding(book) if may_finalize(book) else ():
+        if spent.is_all():
+            return
+        yield guarded
+
+
+def is_left_over(book: Book) -> bool:
+    """Say whether something stays to be decided that no further input is needed for (T5)."""
+    finalizers = bool(book.held.freeable or book.class_use.due) and may_finalize(book)
+    return finalizers or (may_place(book.state) and is_dirty(book.state))
 
 
 def _freed(book: Book, spent: Spent) -> Iterator[d.Decision]:

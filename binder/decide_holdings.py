@@ -61,14 +61,15 @@ def restored(book: Book, group: str) -> Iterator[d.Decision]:
         return
     gathered = affordable(book, held)
     need = need_of(book, gathered)
+    if need is Wait.PAUSED:
+        return
     # Who held units comes before everyone who waits for some: also where a node is kept.
     node = fit(book, replace(need, kept="")) if isinstance(need, Need) and nodes else ""
     if node:
         yield _placed(book, gathered, node, Placing.GATHERED)
         return
-    reason = lost[0].lost if lost and lost[0].lost else Unkept.SPLIT
     message = "claims that go together have no node that takes them all"
-    yield d.HeldLost(held[0].namespace, claims_of_group(book, held), nodes[0] if nodes else "", reason, message)
+    yield d.HeldLost(held[0].namespace, claims_of_group(book, held), nodes[0] if nodes else "", Unkept.SPLIT, message)
 
 
 def _said_again(book: Book, group: str) -> Iterator[d.Decision]:

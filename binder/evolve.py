@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from binder import commands, evolve_holdings, evolve_objects, evolve_sets, evolve_skips
 from binder.book import Book
+from binder.records import ClassGuard
 from binder.state import NEEDED_KINDS, State, is_current
 from schemas import decisions as d
 from schemas import events as e
@@ -45,7 +46,7 @@ class Spent:
             self._about[decision.vmi.uid] = True
         elif isinstance(decision, HELD_DECISIONS):
             self._about[decision.claims[0].uid] = True
-        elif isinstance(decision, d.ClaimDropped | d.HeldFreed):
+        elif isinstance(decision, d.ClaimDropped | d.HeldFreed | d.ClassGuarded | d.ClassFreed):
             self._about[decision.uid] = True
         else:
             return
@@ -123,7 +124,8 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
         case d.HeldFreed():
             evolve_holdings.freed(book, stamp, decision)
         case d.ClassGuarded() | d.ClassFreed():
-            pass
+            freed = isinstance(decision, d.ClassFreed)
+            book.class_use.said(decision.name, ClassGuard(decision.uid, freed, stamp))
         case d.ClaimDropped() | d.VmiAdmitted() | d.Refused() | d.Rejected():
             pass
 

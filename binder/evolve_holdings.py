@@ -32,7 +32,7 @@ def observed(book: Book, before: AnyView | None, after: AnyView | None) -> None:
     if known is None or known.claim.uid != after.uid:
         claim = d.HeldClaim(after.name, after.uid, after.class_name, after.count, "")
         book.store_holding(view.key, Holding(after.namespace, claim))
-    if before is None or before.deleting != after.deleting:
+    if before is None or (before.uid, before.deleting) != (after.uid, after.deleting):
         book.held.mark(view.key)
         book.mark_namers(view.key)
 

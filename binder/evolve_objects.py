@@ -93,12 +93,23 @@ def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> N
         return
     if isinstance(view, TenantView):
         view = resolved(book.state.tenant(view.key), view)
+    view = _as_first_seen(known, view)
     before = book.store(kind, view.key, view)
     if before is not None and replace(before, rv=view.rv) == view:
         return
     if before is not None and before.uid != view.uid:
         _forget(book, before)
     _mark(book, kind, before, view)
+
+
+def _as_first_seen(known: AnyView | None, view: AnyView) -> AnyView:
+    """Let a claim stay what it was, held or of a template: its mark is a label, and whoever edits that moves no units.
+
+    A held claim that became a template's would be told to go, and its finalizer would never come off.
+    """
+    if isinstance(view, ClaimView) and isinstance(known, ClaimView) and known.uid == view.uid:
+        return replace(view, template=known.template)
+    return view
 
 
 def believe_evidence(book: Book, kind: str, view: AnyView) -> None:
@@ -153,6 +164,7 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
         case ClaimView():
             _mark_claim(book, before, after)
         case ClassView():
+            book.class_use.said(view.name, None)
             _mark_class_users(book, view.name)
         case PvView():
             for key in book.index.volume_pvcs.of(view.key):

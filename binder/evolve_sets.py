@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from binder import evolve_holdings
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.evolve_skips import look_again
+from binder.records import Kept
 from binder.skips import LEAVING_NS, STUCK_NS
-from binder.state import Admitted, GpuSet, Kept, Leaving, Skip, Touch
+from binder.state import Admitted, GpuSet, Leaving, Skip, Touch
 from binder.usage import claims_of
 from schemas import decisions as d
 from schemas.events import Outcome
@@ -168,7 +169,7 @@ def wake(book: Book) -> None:
     """Let what has waited for its time go on: refused writes, stuck pods, skips. Admissions of nobody are forgotten."""
     now_ns = book.state.now_ns
     while book.deadlines and book.deadlines[0][0] <= now_ns:
-        _, uid = heapq.heappop(book.deadlines)
+        at_ns, uid = heapq.heappop(book.deadlines)
         gpu_set = book.state.sets.get(uid)
         if gpu_set is not None and 0 < gpu_set.retry_ns <= now_ns:
             book.store_set(uid, replace(gpu_set, retry_ns=0))
@@ -176,7 +177,7 @@ def wake(book: Book) -> None:
         evolve_holdings.rested(book, uid)
         if gpu_set is not None and 0 < gpu_set.stuck_ns <= now_ns - STUCK_NS:
             book.mark(uid)
-        if gpu_set is not None and gpu_set.leaving and gpu_set.leaving.at_ns + LEAVING_NS <= now_ns:
+        if gpu_set is not None and gpu_set.leaving and gpu_set.leaving.at_ns + LEAVING_NS == at_ns:
             book.troubles.look(gpu_set.node)
         known = book.state.admitted.get(uid)
         if known is not None and uid not in book.index.vmis and known.at_ns + ADMITTED_KEPT_NS <= now_ns:

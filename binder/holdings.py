@@ -81,7 +81,8 @@ class Holdings:
 
     def mark(self, key: str) -> None:
         """Mark a claim, and so its group, for the next pass."""
-        if key in self.group_of and key not in self._state.dirty_holdings:
+        if key in self.group_of:
+            # One that is marked already may count by another resource now: its place in the line follows.
             self._state.dirty_holdings[key] = True
             self.line_up(self.group_of[key])
 

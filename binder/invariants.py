@@ -77,6 +77,7 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "behind", book.behind
     yield "skips", (book.skips.vms.table(), book.skips.open_dues())
     yield "booked on nodes", (book.troubles.sets.table(), book.troubles.holdings.table(), book.troubles.open_dues())
+    yield "class use", (book.class_use.users.table(), book.class_use.due, book.class_use.deleting)
     yield "patience", book.patience.open_dues()
     yield "deadlines", sorted({due for due in book.deadlines if due[0] > state.now_ns and _is_set(state, due)})
 

@@ -6,6 +6,8 @@ groups are moved as it takes, the youngest first (C40).
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from binder.book import Book
 from binder.decide_holdings import affordable, claims_of_group, need_of
 from binder.evolve import Spent
@@ -64,7 +66,8 @@ def moved(book: Book, group: str, name: str, why: Unkept) -> d.HeldPlaced | d.He
     """Move a group to the fullest other node that takes all of it, else let it go Lost."""
     held = affordable(book, book.held.of(group))
     need = need_of(book, held, (name,))
-    node = fit(book, need) if isinstance(need, Need) else ""
+    # Who held units comes before everyone who waits for some: also where a node is kept.
+    node = fit(book, replace(need, kept="")) if isinstance(need, Need) else ""
     if node:
         return d.HeldPlaced(held[0].namespace, claims_of_group(book, held), node, Placing.MOVED)
     return lost(book, held, name, why)

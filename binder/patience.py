@@ -5,7 +5,8 @@ A VM waits since it was first told a reason, whatever the reason was; that outli
 
 import heapq
 
-from binder.state import GpuSet, Kept, State
+from binder.records import Kept
+from binder.state import GpuSet, State
 
 PATIENCE_NS = 600 * 1_000_000_000
 """So much logical time the first in line waits before a node is kept for it; then the choice is reviewed as often."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from binder.budgets import Budgets
 from binder.charging import Charging
+from binder.class_use import ClassUse
 from binder.holdings import Holdings, own_units
 from binder.indexes import Indexes
 from binder.launchers import gated_launchers, may_be_served, newest
@@ -36,6 +37,7 @@ class Picture:
         self.held = Holdings(state, self.index, self.goes_with_set)
         self.budgets = Budgets(state)
         self.charging = Charging(state, self.index, self.budgets)
+        self.class_use = ClassUse(state, self.index)
         self.claim_sets: dict[str, str] = {}
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []

@@ -11,6 +11,7 @@ from typing import Protocol
 import structlog
 
 from binder.anchor import Anchor, prove_anchor
+from binder.decide import is_left_over
 from binder.evolve import is_dirty, may_place
 from binder.follower import Follower
 from binder.journal import Journal, Message, Unavailable, Unclear
@@ -178,7 +179,7 @@ class Binder:
             # 3. Durable before anyone hears of it.
             await writer.append(draft)
             # 4. Left-overs of a bounded input go on as an input of their own.
-            if may_place(book.state) and is_dirty(book.state):
+            if is_left_over(book):
                 await self._publish_continue(writer)
             told = _complain(book.settings.problems, told)
             since_snapshot += taken

@@ -8,6 +8,7 @@ from enum import IntFlag
 
 import msgspec
 
+from binder.records import ClassGuard, Kept
 from binder.tables import Tables
 from schemas.decisions import HeldClaim, Over, TemplateClaim, VmiId
 from schemas.objects import NodeSelectorTerm, Stamp
@@ -142,18 +143,6 @@ class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     retry_ns: int = 0
 
 
-class Kept(msgspec.Struct, frozen=True, gc=False):
-    """The node kept for the set that has waited longest: since when, and for whom in line (`order.Rank`).
-
-    Without a node: it was kept for that set, and nobody was asked since who is next.
-    """
-
-    vmi: VmiId
-    node: str
-    rank: tuple[int, int, str, str, str]
-    at_ns: int
-
-
 class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """All claims one VMI names, and what was decided of them: `claims` live and die with it, `held` outlive it.
 
@@ -206,10 +195,10 @@ class State(Tables, msgspec.Struct, omit_defaults=True):
     `first_wait`: logical time since when a VM (namespace/name) waits. `skips`: nodes that did not take a VM's
     launcher, by VM and node. `holdings`: held claims by key. `kept`: the node that is kept for the set which has
     waited longest. `troubles`: since which logical time a node can't keep what is booked on it, by node and by what
-    is wrong (`binder.troubles`). `paused`: who paused placing by a command. `dirty_*`: what the next pass must
-    look at: sets by VMI uid, claims and held claims by key, nodes by name with `Touch` bits, budgets by
-    "NAMESPACE KEY" with `Loosened` bits. `voided`: inputs that no fold may read, by EVENTS sequence in digits, and
-    who said so.
+    is wrong (`binder.troubles`). `class_guards`: what was decided of classes' finalizers. `paused`: who paused placing
+    by a command. `dirty_*`: what the next pass must look at: sets by VMI uid, claims and held claims by key, nodes by
+    name with `Touch` bits, budgets by "NAMESPACE KEY" with `Loosened` bits. `voided`: inputs that no fold may read, by
+    EVENTS sequence in digits, and who said so.
     """
 
     schema: int = STATE_SCHEMA
@@ -226,6 +215,7 @@ class State(Tables, msgspec.Struct, omit_defaults=True):
     holdings: dict[str, Holding] = {}
     kept: Kept | None = None
     troubles: dict[str, dict[str, int]] = {}
+    class_guards: dict[str, ClassGuard] = {}
     admitted: dict[str, Admitted] = {}
     first_wait: dict[str, int] = {}
     skips: dict[str, dict[str, Skip]] = {}

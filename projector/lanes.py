@@ -2,14 +2,21 @@
 
 import asyncio
 from collections import deque
-from typing import Generic, TypeVar
-
-DELAY_FIRST = 0.1
-DELAY_MOST = 15.0
-"""Seconds before an item is tried again: doubling between these."""
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 _NOTHING = object()
+
+
+class Pace(NamedTuple):
+    """Seconds before an item is tried again: doubling between these."""
+
+    first: float
+    most: float
+
+
+QUICKLY = Pace(0.1, 15.0)
+SLOWLY = Pace(2.0, 300.0)
 
 
 class Lanes(Generic[T]):
@@ -25,6 +32,7 @@ class Lanes(Generic[T]):
         self._listed: set[str] = set()
         self._busy: set[str] = set()
         self._delayed: dict[str, asyncio.TimerHandle] = {}
+        self._refused: dict[str, bool] = {}
         self._tries: dict[str, int] = {}
         self._news = asyncio.Event()
         self._idle = asyncio.Event()
@@ -33,6 +41,7 @@ class Lanes(Generic[T]):
     def put(self, key: str, item: T) -> None:
         """Let the item wait under the key, in the place of an older one; it starts with no failures behind it."""
         self._tries.pop(key, None)
+        self._refused.pop(key, None)
         self._undelay(key)
         self._waiting[key] = item
         self._list(key)
@@ -61,20 +70,29 @@ class Lanes(Generic[T]):
         """Give the key back."""
         self._busy.discard(key)
         self._tries.pop(key, None)
+        self._refused.pop(key, None)
         self._next(key)
 
-    def again(self, key: str, item: T) -> None:
+    def was_refused(self, key: str) -> bool:
+        """Say whether what is worked on under the key comes again as it was refused."""
+        return key in self._refused
+
+    def again(self, key: str, item: T, pace: Pace = QUICKLY) -> None:
         """Give the key back and have the item again after a delay, unless something newer waits."""
         self._busy.discard(key)
         if key not in self._waiting:
             tries = self._tries.get(key, 0)
             self._tries[key] = tries + 1
-            delay = min(DELAY_FIRST * 2 ** min(tries, 16), DELAY_MOST)
+            delay = min(pace.first * 2 ** min(tries, 16), pace.most)
+            if pace is SLOWLY:
+                self._refused[key] = True
+            else:
+                self._refused.pop(key, None)
             self._delayed[key] = asyncio.get_running_loop().call_later(delay, self._due, key, item)
         self._next(key)
 
     async def idle(self) -> None:
-        """Wait until nothing waits, nothing is delayed and nobody works."""
+        """Wait until nothing waits, nobody works, and only what was refused is to come again."""
         await self._idle.wait()
 
     def _due(self, key: str, item: T) -> None:
@@ -100,5 +118,5 @@ class Lanes(Generic[T]):
             timer.cancel()
 
     def _rest(self) -> None:
-        if not (self._waiting or self._busy or self._delayed):
+        if not (self._waiting or self._busy or any(key not in self._refused for key in self._delayed)):
             self._idle.set()

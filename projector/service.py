@@ -16,7 +16,7 @@ from projector.apply import Applier, wall
 from projector.budget_counts import BudgetCounts
 from projector.counts import ClassCounts
 from projector.effects import AnyEffect, Stage
-from projector.lanes import Lanes
+from projector.lanes import QUICKLY, SLOWLY, Lanes, Pace
 from projector.outbox import Outbox
 from projector.plan import Single, is_open, plan, single, undecided
 from projector.plan_held import held_by, is_open_held, plan_held
@@ -172,13 +172,14 @@ class Projector:
     async def _worker(self) -> None:
         while True:
             key, item = await self._lanes.take()
-            if await self._write(key, item):
+            pace = await self._write(key, item)
+            if pace is None:
                 self._lanes.done(key)
             else:
-                self._lanes.again(key, item)
+                self._lanes.again(key, item, pace)
 
-    async def _write(self, key: str, item: _Set | Holding | _One | _Closed) -> bool:
-        """Write one item; return whether there is no more to do about it."""
+    async def _write(self, key: str, item: _Set | Holding | _One | _Closed) -> Pace | None:
+        """Write one item; return how soon to do it again, None where there is no more to do about it."""
         match item:
             case _Set():
                 return await self._project_set(key, item)
@@ -188,19 +189,24 @@ class Projector:
             case _One():
                 effect = item.effect
                 outcome = Outcome(effect.action, effect.vmi.namespace, effect.name, "", item.stamp)
-                return self._ended(outcome, await self._applier.perform(effect))
+                return self._ended(key, outcome, await self._applier.perform(effect))
             case _Closed():
                 self._applier.forget(key)
-                return True
+                return None
 
-    async def _project_set(self, uid: str, item: _Set) -> bool:
+    async def _project_set(self, uid: str, item: _Set) -> Pace | None:
         vmi, stamp = item.gpu_set.vmi, item.gpu_set.stamp
         outcome = Outcome(ACTION_SET, vmi.namespace, vmi.name, uid, stamp)
         stages = plan(item.gpu_set, item.held)
         # What was decided on a claim alone, since its VMI's set was last decided on, is reported for itself.
         news = tuple(_outcome_of(one) for one in item.held if one.stamp > stamp)
         return await self._project(
-            uid, outcome, stages, lambda effect: replace(_of(outcome, effect), name=effect.name), news
+            uid,
+            outcome,
+            stages,
+            lambda effect: replace(_of(outcome, effect), name=effect.name),
+            news,
+            anew=bool(item.gpu_set.node) and not item.gpu_set.pinned,
         )
 
     async def _project(
@@ -210,40 +216,47 @@ class Projector:
         stages: tuple[Stage, ...],
         about: Callable[[AnyEffect], Outcome],
         news: tuple[Outcome, ...] = (),
-    ) -> bool:
+        *,
+        anew: bool = False,
+    ) -> Pace | None:
         """Write stage by stage, until a newer decision overtakes it or a stage can't land.
 
-        `outcome`: of all of it, `about`: of one effect, `news`: what else has landed then.
+        `outcome`: of all of it, `about`: of one effect, `news`: what else has landed then. `anew`: a refusal is
+        decided upon by the binder, which has units to give back.
         """
         for stage in stages:
             effect, verdict = await self._applier.stage(stage)
             if self._lanes.overtaken(key):
-                return True
+                return None
             if verdict.kind is Kind.SETTLED:
                 break
             if verdict.kind is not Kind.LANDED:
-                return self._ended(about(effect), verdict)
+                return self._ended(key, about(effect), verdict, anew=anew)
         for landed in (outcome, *news):
             self._outbox.add(landed)
-        return True
+        return None
 
-    def _ended(self, outcome: Outcome, verdict: Verdict) -> bool:
-        """Report how a write ended; return whether that was the end of it."""
+    def _ended(self, key: str, outcome: Outcome, verdict: Verdict, *, anew: bool = False) -> Pace | None:
+        """Report how a write ended; return how soon it is tried again, None where that was the end of it.
+
+        What nobody decides anew would never be shown: a refusal is reported once, and tried again ever more slowly.
+        """
         about = msgspec.to_builtins(outcome)
         match verdict.kind:
             case Kind.AGAIN:
                 log.warning("write.unclear", **about, code=verdict.code, reason=verdict.reason)
-                return False
+                return QUICKLY
             case Kind.BEHIND:
                 log.warning("write.behind-the-log", **about)
-                return True
             case Kind.LANDED | Kind.SETTLED:
                 self._outbox.add(outcome)
             case Kind.REFUSED:
                 outcome = replace(outcome, code=verdict.code, reason=verdict.reason, field=verdict.field)
                 log.warning("write.refused", **msgspec.to_builtins(outcome))
-                self._outbox.add(outcome)
-        return True
+                if anew or not self._lanes.was_refused(key):
+                    self._outbox.add(outcome)
+                return None if anew else SLOWLY
+        return None
 
 
 def _of(outcome: Outcome, effect: AnyEffect) -> Outcome:

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from tests.bench import admission, burst, heart, steady
+from tests.bench import admission, burst, heart, ledger, steady
 from tests.bench.figures import Figure, table, write
 from tests.bench.ground import Ground, Say, ground
 
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "burst-emulated": burst.measure_emulated,
     "steady": steady.measure,
     "heart": heart.measure,
+    "ledger": ledger.measure,
     "admission": admission.measure,
 }
 

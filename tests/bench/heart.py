@@ -26,7 +26,7 @@ from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.local import LocalNats
 from schemas.events import Outcome, Outcomes, decode_event
-from schemas.names import GATE
+from schemas.names import CLASS_FINALIZER, GATE
 from schemas.objects import AnyView, ClaimView, ClassView, NodeView, PodView, VmiView
 from schemas.streams import EVENTS, EVENTS_WATCH
 from tests.bench.figures import Figure, beside, table
@@ -44,17 +44,17 @@ RESOURCE = "nvidia.com/AD102GL_L40S"
 class Cluster:
     """A cluster full of placed sets, with `waiting` more that found no room."""
 
-    def __init__(self, nodes: int, sets: int, *, waiting: int = 0) -> None:
+    def __init__(self, nodes: int, sets: int, *, waiting: int = 0, units: int = UNITS) -> None:
         self.scene = Scene(synced=False, lawful=False)
         self.names = iter(range(10_000_000))
         scene = self.scene
-        scene.newer(ClassView("l40s", "", "", resource=RESOURCE))
-        offered = {RESOURCE: UNITS, "cpu": 256_000, "memory": 1 << 40}
-        held = sets // nodes if waiting else UNITS
+        scene.newer(ClassView("l40s", "", "", resource=RESOURCE, finalizers=(CLASS_FINALIZER,)))
+        offered = {RESOURCE: units, "cpu": 256_000, "memory": 1 << 40}
+        held = sets // nodes if waiting else units
         for number in range(nodes):
             labels = {"kubernetes.io/hostname": f"node-{number}", "zone": f"z{number % 3}"}
-            units = {**offered, RESOURCE: held}
-            scene.newer(NodeView(f"node-{number}", "", "", labels=labels, ready=True, allocatable=units))
+            room = {**offered, RESOURCE: held}
+            scene.newer(NodeView(f"node-{number}", "", "", labels=labels, ready=True, allocatable=room))
         vmis = [self.vmi() for _ in range(sets + waiting)]
         pods = []
         for vmi in vmis:
@@ -96,13 +96,9 @@ class Cluster:
         """Stop and start VMs, one message for each change; yield after each VM."""
         scene = self.scene
         for number in range(count):
-            self._stop(self.running[number])
-            vmi = self.vmi()
+            self.stop(self.running[number])
+            vmi = self.start()
             self.running.append(vmi.name)
-            scene.watch("virtualmachineinstances", [vmi])
-            scene.admit(vmi, f"r-{vmi.name}")
-            scene.show(self.pod(vmi))
-            scene.show(replace(vmi, active_pods={f"uid-{vmi.name}-pod": ""}, phase="Scheduling"))
             gpu_set = scene.book.state.sets[vmi.uid]
             claim = ClaimView(gpu_set.claims[0].name, "", "", NAMESPACE, class_name="l40s", template=True)
             scene.show(replace(claim, owner_uid=vmi.uid))
@@ -113,7 +109,19 @@ class Cluster:
             scene.show(replace(vmi, active_pods={f"uid-{vmi.name}-pod": gpu_set.node}, phase="Running"))
             yield number
 
-    def _stop(self, name: str) -> None:
+    def start(self, gpus: str = ANNOTATION, units: int = 1) -> VmiView:
+        """Start a VM, one message for each change, up to the listing of its launcher."""
+        scene = self.scene
+        vmi = scene.newer(replace(self.vmi(), gpus=gpus))
+        scene.watch("virtualmachineinstances", [vmi])
+        scene.admit(vmi, f"r-{vmi.name}")
+        pod = self.pod(vmi)
+        scene.show(replace(pod, requests={**pod.requests, RESOURCE: units}))
+        scene.show(replace(vmi, active_pods={f"uid-{vmi.name}-pod": ""}, phase="Scheduling"))
+        return vmi
+
+    def stop(self, name: str) -> None:
+        """Stop a VM, one message for each change."""
         scene = self.scene
         pod, vmi = self._seen("pods", f"{name}-pod"), self._seen("virtualmachineinstances", name)
         if isinstance(pod, PodView) and isinstance(vmi, VmiView):

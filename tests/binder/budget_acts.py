@@ -2,8 +2,8 @@
 
 from schemas.names import BUDGET_CLASS_PREFIX, BUDGET_TOTAL, MIRRORED_BUDGET, TENANT_ROOT
 from schemas.objects import BudgetView, TenantView
-from tests.binder.claim_acts import ClaimActs
 from tests.binder.cluster_acts import NAMESPACES, RESOURCES
+from tests.binder.node_acts import NodeActs
 
 KEYS = (BUDGET_TOTAL, f"{BUDGET_CLASS_PREFIX}a", f"{BUDGET_CLASS_PREFIX}b", RESOURCES[0])
 LEVELS = (TENANT_ROOT, *NAMESPACES)
@@ -15,7 +15,7 @@ def _hard(a: int, b: int) -> dict[str, int]:
     return {key: (a >> 2 * place) % 7 for place, key in enumerate(KEYS) if (b >> place) % 2}
 
 
-class BudgetActs(ClaimActs):
+class BudgetActs(NodeActs):
     """Acts on budgets and tenants' releases; as many go as come, so that most of the time few bind."""
 
     def _budget(self, a: int, b: int, c: int, d: int) -> None:

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from binder.state import NEEDED_KINDS
 from schemas import events as e
-from schemas.names import SETTING_PAUSED
+from schemas.names import CLASS_FINALIZER, SETTING_PAUSED
 from schemas.objects import (
     AnyView,
     ClassView,
@@ -89,10 +89,15 @@ class ClusterActs:
         if isinstance(view, NodeView):
             self.scene.remove("nodes", view.key)
 
-    def _gpu_class(self, a: int, b: int, c: int, *_: int) -> None:
+    def _gpu_class(self, a: int, b: int, c: int, d: int) -> None:
         name = CLASSES[a % 3]
         resource = RESOURCES[b % 2] if c % 5 == 0 else RESOURCES[name == "b"]
-        self.scene.show(ClassView(name, "", "", resource=resource, tolerations=TOLERATIONS[c % 3]))
+        deleting, finalizers = d % 12 == 11, (CLASS_FINALIZER,) if d % 4 else ()
+        self.scene.show(
+            ClassView(
+                name, "", "", "", deleting, resource, tolerations=TOLERATIONS[c % 3], finalizers=finalizers
+            )
+        )  # fmt: skip
 
     def _class_gone(self, a: int, b: int, *_: int) -> None:
         view = self._pick("gpuclasses", a)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from binder import book as books
-from binder import decide, decide_set, fairness, launchers, order, patience, placement, skips, touched, usage
+from binder import class_use, decide, decide_set, fairness, launchers, order, patience, placement, skips, touched, usage
 from binder.book import Book
 from binder.rules.serving import every_class_tolerates
 from schemas import decisions as d
@@ -178,3 +178,18 @@ def nothing_kept_next(patch: pytest.MonkeyPatch) -> None:
 def first_choice_kept(patch: pytest.MonkeyPatch) -> None:
     """Which node is nearest is asked once."""
     patch.setattr(patience.Patience, "review", answering(returned=None))
+
+
+def class_gone_before_its_claims(patch: pytest.MonkeyPatch) -> None:
+    """A class goes while claims of it are there."""
+    patch.setattr(class_use.ClassUse, "is_used", answering(returned=False))
+
+
+def finalizers_wait_for_kubevirt(patch: pytest.MonkeyPatch) -> None:
+    """A kind that is not served is waited for."""
+    patch.setattr(decide, "may_finalize", lambda book: not book.behind)
+
+
+def classes_guarded_again_and_again(patch: pytest.MonkeyPatch) -> None:
+    """What was said of a class is forgotten."""
+    patch.setattr(class_use.ClassUse, "said", answering(returned=None))

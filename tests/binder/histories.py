@@ -16,7 +16,8 @@ from binder.snapshot import state_digest
 from binder.state import NEEDED_KINDS
 from schemas.objects import AnyView, TenantView
 from tests.binder.budget_acts import BudgetActs
-from tests.binder.oracle import starved, untold
+from tests.binder.oracle import untold
+from tests.binder.oracle_kept import starved, unfinalized
 from tests.binder.scene import Scene
 
 Act = tuple[int, int, int, int, int]
@@ -37,8 +38,9 @@ class History(BudgetActs):
             self._progress, self._epoch, self._session, self._relist, self._stale, self._outcome, self._outcome,
             self._malformed, self._claim, self._claim_gone, self._evidence, self._missed, self._long,
             self._order, self._order, self._order, self._order_ends, self._claim_shown, self._names_claims,
-            self._names_claims, self._uses_claims, self._uses_claims, self._uses_claims, self._budget,
-            self._budget_gone, self._release, self._release_gone,
+            self._names_claims, self._uses_claims, self._uses_claims, self._uses_claims,
+            self._trouble, self._trouble, self._trouble, self._runs, self._by_hand,
+            self._budget, self._budget_gone, self._release, self._release_gone,
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -80,6 +82,7 @@ def lived(acts: Sequence[Act], *, lawful: bool = True) -> History:
         if lawful and may_place(state) and not is_dirty(state):
             assert not untold(state)
             assert not starved(state)
+            assert not unfinalized(state)
     history.rest()
     if lawful:
         assert not unlike(history.scene)

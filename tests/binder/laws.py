@@ -15,12 +15,13 @@ from binder.step import read_input, step
 from binder.usage import claims_of
 from schemas import decisions as d
 from schemas.events import AnyEvent
-from schemas.names import GATE
+from schemas.names import CLASS_FINALIZER, GATE
 from schemas.objects import PodView, Stamp, VmiView
 from schemas.reasons import GiveUp
 from tests.binder import laws_held
-from tests.binder.oracle import KEPT_NS, able_nodes, own_on, place, skipped_nodes, used_on, verdict
+from tests.binder.oracle import own_on, place, skipped_nodes, used_on, verdict
 from tests.binder.oracle_budgets import exceeded, told_so
+from tests.binder.oracle_kept import KEPT_NS, able_nodes, uses_of
 
 PATIENCE_NS = 120_000_000_000
 CROWD = 40
@@ -97,11 +98,24 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
                 yield f"{decision} is told again, or to a set that has a place (C59)"
         case d.NodeKept():
             yield from _keeping(state, decision)
+        case d.ClassGuarded() | d.ClassFreed():
+            yield from _finalizing(state, decision)
         case d.SetClosed():
             if decision.vmi.uid in {view.uid for view in state.objects["virtualmachineinstances"].values()}:
                 yield f"{decision}: its VMI is there"
         case _:
             pass
+
+
+def _finalizing(state: State, decision: d.ClassGuarded | d.ClassFreed) -> Iterator[str]:
+    """A class goes when nothing of it is seen or held any more; one that lives is guarded once (K2, C23)."""
+    view = state.gpu_class(decision.name)
+    if view is None or view.uid != decision.uid or view.deleting != isinstance(decision, d.ClassFreed):
+        yield f"{decision}: the class is another one by now"
+    elif isinstance(decision, d.ClassGuarded) and CLASS_FINALIZER in view.finalizers:
+        yield f"{decision}: it has our finalizer"
+    elif isinstance(decision, d.ClassFreed) and uses_of(state, decision.name):
+        yield f"{decision}: it is used by {uses_of(state, decision.name)}"
 
 
 def _keeping(state: State, decision: d.NodeKept) -> Iterator[str]:

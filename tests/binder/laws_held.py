@@ -6,7 +6,7 @@ from binder.state import Holding, State
 from schemas import decisions as d
 from schemas.objects import ClaimView, ClassView, NodeView
 from schemas.reasons import Placing
-from tests.binder.oracle import bears, used_on
+from tests.binder.oracle import bears, paused, used_on
 from tests.binder.oracle_budgets import told_so
 from tests.binder.oracle_held import together, verdict, with_launcher
 
@@ -32,6 +32,8 @@ def law(state: State, decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> Iter
         return
     keys = sorted(f"{decision.namespace}/{one.name}" for one in decision.claims)
     [(whose, group)] = [(whose, group) for whose, group in together(state).items() if keys[0] in group]
+    if paused(state) and not isinstance(decision, d.HeldWaits):
+        yield f"{decision}: placing is paused"
     match decision:
         case d.HeldPlaced():
             if keys != group:

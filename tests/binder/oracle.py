@@ -22,7 +22,6 @@ from tests.binder import oracle_budgets, oracle_held
 
 ORDER = list(Wait)
 ON_NODES = ORDER[ORDER.index(Wait.NO_SUCH_DEVICE) :]
-KEPT_NS = 600_000_000_000
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -129,7 +128,7 @@ def verdict(state: State, vmi: VmiView) -> Wait | str | None:
         return None
     if gpu_set is None or not (gpu_set.claims or gpu_set.held):
         return (_classless(state, vmi) or oracle_held.usable(state, vmi)) if _entries(vmi) else None
-    return _standing(state, vmi, gpu_set, pod) or _over_nodes(state, vmi, gpu_set, pod)
+    return standing(state, vmi, gpu_set, pod) or _over_nodes(state, vmi, gpu_set, pod)
 
 
 def _entries(vmi: VmiView) -> bool:
@@ -159,7 +158,8 @@ def paused(state: State) -> bool:
     return bool(state.paused) or any(getattr(view, "data", {}).get("paused") == "true" for view in settings)
 
 
-def _standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait | None:
+def standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait | None:
+    """Return why a set is not even asked for a node."""
     asked = _asked(gpu_set)
     classes = {view.name: view for view in state.objects["gpuclasses"].values() if isinstance(view, ClassView)}
     counted = {view.resource for view in classes.values()} | set(asked)
@@ -248,38 +248,6 @@ def is_kept_from(state: State, vmi: VmiView, node: str) -> bool:
     ahead = state.objects["virtualmachineinstances"].get(f"{kept.vmi.namespace}/{kept.vmi.name}")
     assert isinstance(ahead, VmiView)
     return place(state, ahead) < place(state, vmi)
-
-
-def starved(state: State) -> list[str]:
-    """Name who waits for room for more than ten minutes, with a node that could take it, and has none kept for it.
-
-    The first one in line is meant; nobody, where a node is kept for somebody.
-    """
-    if state.kept is not None:
-        return []
-    found = []
-    for vmi in state.objects["virtualmachineinstances"].values():
-        assert isinstance(vmi, VmiView)
-        first, gpu_set, pod = state.first_wait.get(vmi.key), state.sets.get(vmi.uid), launcher(state, vmi)
-        if first is not None and first + KEPT_NS <= state.now_ns and gpu_set is not None and pod is not None:
-            room = verdict(state, vmi) in {Wait.NO_ROOM, Wait.NO_ROOM_OTHER}
-            found += [vmi.key] if room and able_nodes(state, vmi) else []
-    return found
-
-
-def able_nodes(state: State, vmi: VmiView) -> list[str]:
-    """Return the nodes that a waiting VMI's set would fit on if nothing else were there."""
-    gpu_set, pod = state.sets.get(vmi.uid), launcher(state, vmi)
-    if verdict(state, vmi) is None or gpu_set is None or pod is None or _standing(state, vmi, gpu_set, pod) is not None:
-        return []
-    able = []
-    for node in state.objects["nodes"].values():
-        assert isinstance(node, NodeView)
-        room = obstacle(state, vmi, gpu_set, pod, node) in {None, Wait.NO_ROOM, Wait.NODE_KEPT, Wait.NO_ROOM_OTHER}
-        large = all(node.allocatable.get(name, 0) >= amount for name, amount in pod.requests.items() if amount)
-        if room and large and node.name not in skipped_nodes(state, vmi.key):
-            able.append(node.name)
-    return able
 
 
 def skipped_nodes(state: State, vm: str) -> list[str]:

@@ -74,6 +74,8 @@ def with_launcher(state: State, whose: tuple[str, str]) -> bool:
 def verdict(state: State, keys: list[str]) -> Wait | str:
     """Return why claims that go together have no node, "fits NODE" where one would take them."""
     held = [state.holdings[key] for key in keys]
+    if any(one.retry_ns > state.now_ns for one in held):
+        return Wait.RELEASED
     classes = {view.name: view for view in state.objects["gpuclasses"].values() if isinstance(view, ClassView)}
     if oracle.paused(state):
         return Wait.PAUSED
@@ -111,7 +113,8 @@ def _obstacle(state: State, held: list[Holding], asked: dict[str, int], name: st
         own = sum(one.claim.count for one in held if (one.node, one.claim.resource) == (name, by))
         if node.allocatable.get(by, 0) - oracle.used_on(state, node, by) + own < count:
             return Wait.NO_ROOM
-    return None
+    # Claims without a launcher are behind every set in line.
+    return Wait.NODE_KEPT if state.kept is not None and state.kept.node == name else None
 
 
 def untold(state: State) -> list[str]:

@@ -35,6 +35,7 @@ from schemas.objects import (
     VmView,
 )
 from tests.binder.laws import live
+from tests.binder.laws_nodes import Watch
 
 SECOND = 1_000_000_000
 START_NS = 1_000_000 * SECOND
@@ -75,6 +76,7 @@ class Scene:
         self.objects: dict[str, dict[str, AnyView]] = {kind: {} for kind in NEEDED_KINDS}
         self.sessions: dict[str, int] = {}
         self.log: list[tuple[int, int, bytes, Decisions]] = []
+        self.watched = Watch()
         self.epochs: list[tuple[int, Epoch]] = []
         if synced:
             for kind in NEEDED_KINDS:
@@ -88,6 +90,9 @@ class Scene:
         """Let the binder hear one message as it stands."""
         self.sequence += 1
         decided = live(self.book, self.sequence, self.stamp_ns, body, lawful=self.lawful)
+        if self.lawful:
+            broken = self.watched.hear(self.book.state, decided)
+            assert not broken, f"input {self.sequence} {body[:200]!r} -> {decided}: " + "; ".join(broken)
         self.log.append((self.sequence, self.stamp_ns, body, decided))
         return decided
 

@@ -17,6 +17,7 @@ from binder.step import step
 from schemas import decisions as d
 from schemas.decisions import VmiId
 from schemas.events import Continue, Outcome, Outcomes, Tick, UnknownMessage, encode_event
+from schemas.names import CLASS_FINALIZER
 from schemas.objects import ClaimView, ClassView, NodeSelectorTerm, NodeView, Requirement, Stamp, VmiView
 from tests.binder.scene import SECOND, Scene, launcher
 
@@ -26,7 +27,7 @@ RESOURCE = "nvidia.com/L40S"
 def a_scene(units: int = 500) -> Scene:
     """Return a synced cluster of one node and one class."""
     scene = Scene()
-    scene.show(ClassView("l40s", "", "", resource=RESOURCE))
+    scene.show(ClassView("l40s", "", "", resource=RESOURCE, finalizers=(CLASS_FINALIZER,)))
     scene.show(NodeView("n1", "", "", ready=True, allocatable={RESOURCE: units}))
     return scene
 
@@ -154,7 +155,7 @@ def test_how_a_list_is_cut_decides_nothing(sizes: tuple[int, int]) -> None:
     told = []
     for chunk in sizes:
         scene = Scene(synced=False)
-        scene.newer(ClassView("l40s", "", "", resource=RESOURCE))
+        scene.newer(ClassView("l40s", "", "", resource=RESOURCE, finalizers=(CLASS_FINALIZER,)))
         for number in range(3):
             scene.newer(NodeView(f"n{number}", "", "", ready=True, allocatable={RESOURCE: 2 + number}))
         for number in range(14):

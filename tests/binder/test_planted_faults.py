@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.binder import faults_of_the_fold as fold
+from tests.binder import faults_of_the_held as held
+from tests.binder import faults_of_the_nodes as nodes
 from tests.binder import faults_of_the_pass as serve
 from tests.binder.histories import lived, seeded
 from tests.binder.oracle import untold
@@ -79,12 +81,37 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (serve.kept_node_given_away, "waited-long", False),
     (serve.kept_for_ever, "waited-long-and-left", True),
     (serve.kept_in_vain, "waited-long-in-vain", True),
-    (serve.nothing_kept_next, "waited-long-and-left", True),
+    (serve.nothing_kept_next, "waited-long-and-left", False),
     (serve.first_choice_kept, "waited-long-in-vain", False),
+    (held.attached_counted_twice, "held-claims", True),
+    (held.released_on_stop, "held-claims", True),
+    (held.claims_of_others_taken, "claims-of-others", True),
+    (held.youngest_has_it, "claims-of-others", True),
+    (held.groups_stay_split, "claims-together", True),
+    (held.each_by_itself, "claims-together", True),
+    (held.orders_before_lost, "claims-in-order", False),
+    (held.orders_before_launchers, "claims-in-order", False),
+    (held.own_units_are_anothers, "gathered-with-claims", True),
+    (held.homes_left, "gathered-with-claims", False),
+    (held.freed_under_a_launcher, "claims-freed", True),
+    (held.status_places, "claims-status", True),
+    (held.resource_of_now, "claims-by-resource", False),
+    (held.backup_ignored, "claims-said-again", False),
+    (held.claims_not_bounded, "claims-bound", False),
+    (held.waiting_not_looked_at, "claims-leave-room", False),
+    (held.claims_kept_attached, "held-claims", True),
+    (held.namers_not_told, "claims-of-others", True),
+    (held.confirmed_by_anything, "claims-status", False),
+    (serve.class_gone_before_its_claims, "class-deleted", True),
+    (serve.finalizers_wait_for_kubevirt, "class-deleted-without-kubevirt", False),
+    (serve.classes_guarded_again_and_again, "class-deleted", True),
 )
 
 
-@pytest.mark.parametrize(("plant", "story", "random"), FAULTS, ids=[plant.__name__ for plant, _, _ in FAULTS])
+EVERY = (*FAULTS, *nodes.FAULTS)
+
+
+@pytest.mark.parametrize(("plant", "story", "random"), EVERY, ids=[plant.__name__ for plant, _, _ in EVERY])
 def test_a_planted_fault_is_found(plant: Plant, story: str, random: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each fault changes its story; those that show in random histories show in one of a few."""
     plant(monkeypatch)

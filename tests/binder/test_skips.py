@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from binder.explain import explain
+from schemas.names import CLASS_FINALIZER
 from schemas.objects import ClassView, NodeView, PodView, VmiView
 from schemas.reasons import Wait
 from tests.binder.scene import Decisions, Scene, launcher
@@ -13,7 +14,7 @@ NODE = NodeView("n1", "", "", ready=True, allocatable={RESOURCE: 2, "cpu": 8000}
 
 def _scene() -> Scene:
     scene = Scene()
-    scene.show(ClassView("a", "", "", resource=RESOURCE))
+    scene.show(ClassView("a", "", "", resource=RESOURCE, finalizers=(CLASS_FINALIZER,)))
     scene.show(NODE)
     return scene
 

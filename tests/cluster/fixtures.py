@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 import deploy
-from schemas.kinds import GPU_CLAIM
+from schemas.kinds import GPU_CLAIM, GPU_CLASS
 from tests.cluster.api import Api, Refused
 from tests.cluster.build import obtain
 from tests.cluster.controlplane import ControlPlane
@@ -95,12 +95,16 @@ async def nodes(api: Api) -> AsyncIterator[Nodes]:
 
 
 async def nothing_of_ours(api: Api) -> None:
-    """Remove every claim that another test left, and wait until none stands.
+    """Remove every claim and class that another test left, and wait until none stands.
 
-    Now and then the server ends a namespace and forgets a claim in it, which nobody collects any more.
+    Now and then the server ends a namespace and forgets a claim in it, which nobody collects any more; and what
+    carries our finalizer waits for a program that runs no more.
     """
-    claims = GPU_CLAIM.path()
-    for claim in (await api.get(claims))["items"]:
-        with suppress(Refused):
-            await api.delete(GPU_CLAIM.path(claim["metadata"]["namespace"], claim["metadata"]["name"]))
-    await api.until(claims, lambda found: found is not None and not found["items"], seconds=60.0)
+    for kind in (GPU_CLAIM, GPU_CLASS):
+        for one in (await api.get(kind.path()))["items"]:
+            path = kind.path(one["metadata"].get("namespace", ""), one["metadata"]["name"])
+            with suppress(Refused):
+                await api.delete(path)
+            with suppress(Refused):
+                await api.patch(path, {"metadata": {"finalizers": None}})
+        await api.until(kind.path(), lambda found: found is not None and not found["items"], seconds=60.0)

@@ -192,7 +192,8 @@ class Tenant:
         await self.api.delete(GPU_CLAIM.path(self.tenant))
         await self._empty(GPU_CLAIM.path(self.tenant))
         for name in self._classes:
-            await self.api.delete(GPU_CLASS.path(name=name))
+            if await self.api.find(GPU_CLASS.path(name=name)) is not None:
+                await self.api.delete(GPU_CLASS.path(name=name))
         for name in self._classes:
             await self.api.until(GPU_CLASS.path(name=name), lambda found: found is None, SECONDS)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from projector.lanes import DELAY_MOST, Lanes
+from projector.lanes import QUICKLY, SLOWLY, Lanes
 from tests.projector.scene import time_passes
 
 pytestmark = pytest.mark.looptime
@@ -63,7 +63,7 @@ async def test_what_failed_comes_again_ever_later() -> None:
         gaps.append(round(clock.time() - before, 1))
         lanes.again("a", 1)
 
-    assert gaps == [0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, DELAY_MOST]
+    assert gaps == [0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, QUICKLY.most]
 
 
 async def test_a_newer_item_does_not_wait_for_the_failed_one() -> None:
@@ -95,3 +95,20 @@ async def test_idle_means_nothing_waits_is_delayed_or_worked_on() -> None:
 
     lanes.done("a")
     await asyncio.wait_for(idle, 3600)
+
+
+@pytest.mark.looptime
+async def test_what_was_refused_comes_again_and_keeps_nobody_waiting() -> None:
+    """T23: a refused item is tried again ever more slowly, and meanwhile its lanes are idle."""
+    lanes: Lanes[int] = Lanes()
+    lanes.put("a", 1)
+    gaps, last = list[float](), asyncio.get_running_loop().time()
+    for _ in range(9):
+        assert await lanes.take() == ("a", 1)
+        now = asyncio.get_running_loop().time()
+        gaps.append(round(now - last, 3))
+        last = now
+        lanes.again("a", 1, SLOWLY)
+        await lanes.idle()
+
+    assert gaps == [0.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0]

@@ -72,14 +72,15 @@ class Cluster:
         for resource in (*RESOURCES, SECRET, CONTROLLER_REVISION):
             self.api.serve(resource)
         install(self.api)
-        for name in (*TENANTS, SYSTEM, KUBEVIRT_NAMESPACE):
+        for name in (SYSTEM, KUBEVIRT_NAMESPACE):
             self._put(NAMESPACE, "", {"metadata": {"name": name}})
+        for name in TENANTS:
+            self.admit(name)
         for number, (cards, slices) in enumerate(zip(setting.cards, setting.slices, strict=True)):
             self._put(NODE, "", node(number, cards, slices))
         for name in CLASSES:
             self._put(GPU_CLASS, "", gpu_class(name))
         self._put(KUBEVIRT, KUBEVIRT_NAMESPACE, _permissions())
-        self._put_disks()
         with running(lane):
             self.kubevirt = KubeVirt(
                 self.api.as_user(account(KUBEVIRT_NAMESPACE, CONTROLLER_ACCOUNT)),
@@ -110,15 +111,16 @@ class Cluster:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind} | obj
         finish(self.api.create(resource, namespace, encode(whole)), self.lane)
 
-    def _put_disks(self) -> None:
-        """Give each tenant a disk in each zone."""
-        for tenant in TENANTS:
-            for zone in ZONES:
-                name = f"disk-{zone}"
+    def admit(self, tenant: str) -> None:
+        """Give a tenant its namespace, and a disk in each zone."""
+        self._put(NAMESPACE, "", {"metadata": {"name": tenant}})
+        for zone in ZONES:
+            name = f"disk-{zone}"
+            if self.find(PV, f"{tenant}-{name}") is None:
                 self._put(PV, "", volume(f"{tenant}-{name}", zone))
-                claim = {"volumeName": f"{tenant}-{name}", "accessModes": ["ReadWriteMany"]}
-                self._put(PVC, tenant, {"metadata": {"name": name}, "spec": claim})
-                self.alter(PVC, f"{tenant}/{name}", lambda obj: obj | {"status": {"phase": "Bound"}})
+            claim = {"volumeName": f"{tenant}-{name}", "accessModes": ["ReadWriteMany"]}
+            self._put(PVC, tenant, {"metadata": {"name": name}, "spec": claim})
+            self.alter(PVC, f"{tenant}/{name}", lambda obj: obj | {"status": {"phase": "Bound"}})
 
     def objects(self, resource: Resource) -> list[Obj]:
         """Return all objects of a kind as they stand, not to be changed."""

@@ -9,19 +9,23 @@ import msgspec
 from binder.tip import canonical
 from deploy.world.manifests import key_of, meta
 from schemas.kinds import GPU_CLASS, NODE, POD, PVC, VM
+from schemas.reasons import Order
 from schemas.streams import DECISIONS, EVENTS
 from tests.simulation.acts.act import Step
+from tests.simulation.acts.holders import CreateNamespace, EditClass, Say
 from tests.simulation.acts.machines import AddNode, NodeUp, PluginBack, Refuses, Untaint
 from tests.simulation.acts.strangers import LetGo, Pause, Ungate
 from tests.simulation.acts.tenants import CreateClass, create_disk, has_own_disk
 from tests.simulation.cluster import Setting, node_name
-from tests.simulation.labels import CLASSES
+from tests.simulation.labels import CARD, CLASSES, TENANTS
 from tests.simulation.lanes import NeverRests
 from tests.simulation.laws.endings import Gone, Served
 from tests.simulation.laws.health import Health
+from tests.simulation.laws.holdings import Holds, Together
 from tests.simulation.laws.law import Broken, Law
 from tests.simulation.laws.log import Promises, Proven
 from tests.simulation.laws.measure import Measure, Patient
+from tests.simulation.laws.orders import Ordered
 from tests.simulation.laws.pins import OneStart, Pins
 from tests.simulation.laws.room import Kept, Room
 from tests.simulation.laws.seen import Seen
@@ -33,8 +37,8 @@ from tests.simulation.story import spelled
 from tests.simulation.world import World, worlds_own_chance
 
 LAWS: tuple[type[Law], ...] = (
-    Room, Kept, Pins, OneStart, Whole, Told, Shown, Gone, Served, Promises, Proven, Measure, Patient, Spared, Seen,
-    Health,
+    Room, Kept, Pins, OneStart, Whole, Holds, Together, Told, Shown, Gone, Served, Ordered, Promises, Proven, Measure,
+    Patient, Spared, Seen, Health,
 )  # fmt: skip
 STEPS = 40
 """Acts of a world, unless told otherwise."""
@@ -119,7 +123,7 @@ class Life:
             self._ask(law, law.rest())
 
     def _is_served(self) -> bool:
-        return not any(said for law in self.laws if isinstance(law, Served) for said in law.unserved())
+        return not any(said for law in self.laws if isinstance(law, Served | Ordered) for said in law.unserved())
 
     def _is_quiet(self) -> bool:
         """Say whether every input is covered, and every binder has folded it."""
@@ -164,9 +168,13 @@ def heal(world: World) -> None:
     for name in CLASSES:
         if world.cluster.find(GPU_CLASS, name) is None:
             CreateClass(name).begin(world)
+    EditClass("card", CARD).begin(world)
     for number in range(VMS):
         Ungate(number).begin(world)
     Pause(paused=False).begin(world)
+    Say(Order.RESUME).begin(world)
+    for tenant in range(len(TENANTS)):
+        CreateNamespace(tenant).begin(world)
 
 
 def lived(

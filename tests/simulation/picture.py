@@ -12,8 +12,10 @@ from binder.memory_journal import MemoryJournal
 from schemas import decisions as d
 from schemas import events as e
 from schemas.frames import Epoch, Frame, decode_record
+from schemas.kinds import GPU_CLAIM
 from schemas.objects import AnyView, Gone, NodeView, PodView, Stamp, rv_after
 from schemas.streams import DECISIONS, EVENTS
+from tests.simulation.held import HeldClaims
 
 STEP_NS_MAX = 30 * 1_000_000_000
 """What one message adds to logical time at most (T9)."""
@@ -44,7 +46,7 @@ Listener = Callable[[Stamp, d.Decision], None]
 class Picture:
     """The log as it stands. `bookings`, `claims` by VMI uid; `placed`: nodes by pod uid; `now_ns`: logical time.
 
-    `changed`: the input at which a node last changed in what may end a refusal.
+    `changed`: the input at which a node last changed in what may end a refusal. `kept`: the node kept for one set.
     """
 
     def __init__(self, journal: MemoryJournal) -> None:
@@ -62,6 +64,8 @@ class Picture:
         self.reasons: dict[str, str] = {}
         self.placed: dict[str, list[str]] = {}
         self.changed: dict[str, int] = {}
+        self.held = HeldClaims()
+        self.kept = ""
         self.listeners: list[Listener] = []
 
     def catch_up(self) -> None:
@@ -114,13 +118,14 @@ class Picture:
         known = table.get(view.key)
         if isinstance(view, Gone):
             if known is not None and not rv_after(known.rv, view.rv):
-                del table[view.key]
+                self._drop(kind, view.key)
             return
         if session.listing is not None:
             session.listing.add(view.key)
         rewound = session.rewound and session.listing is not None
         if known is None or rewound or rv_after(view.rv, known.rv):
             table[view.key] = view
+            self.held.see(view)
             if isinstance(view, NodeView) and _look(known) != _look(view):
                 self.changed[view.key] = self.sequence
 
@@ -128,11 +133,19 @@ class Picture:
         table, listed = self.objects.setdefault(event.kind, {}), session.listing or set()
         for key in [key for key in table if key not in listed]:
             if session.rewound or not rv_after(table[key].rv, event.rv):
-                del table[key]
+                self._drop(event.kind, key)
         session.listing = None
 
+    def _drop(self, kind: str, key: str) -> None:
+        del self.objects[kind][key]
+        if kind == GPU_CLAIM.plural:
+            self.held.drop(key)
+
     def _decided(self, decision: d.Decision) -> None:
+        self.held.decided(decision)
         match decision:
+            case d.NodeKept():
+                self.kept = decision.node
             case d.SetOpened():
                 self.claims[decision.vmi.uid] = decision.claims
             case d.SetPlaced():
@@ -169,10 +182,11 @@ class Picture:
         return found if isinstance(found, NodeView) else None
 
     def used(self, node: str, resource: str, *, without: str = "") -> int:
-        """Count what bookings, but that of one VMI, and other pods take of a node."""
+        """Count what bookings and held claims, but those of one VMI, and other pods take of a node."""
         booked = {uid: one for uid, one in self.bookings.items() if one.node == node}
         own = {pod for one in booked.values() for pod in (one.pod_uid, one.former) if pod}
         total = sum(one.requests.get(resource, 0) for uid, one in booked.items() if uid != without)
+        total += self.held.used(node, resource, (*self.bookings, without) if without else self.bookings)
         for pod in self.objects.get("pods", {}).values():
             assert isinstance(pod, PodView)
             if pod.node == node and not pod.ended and pod.uid not in own:

@@ -134,14 +134,12 @@ def let_go_without_pin(patch: pytest.MonkeyPatch) -> None:
 def told_over_and_over(patch: pytest.MonkeyPatch) -> None:
     """Each time that a reason is told it is another event."""
     numbers = itertools.count()
-    patch.setattr(plan, "_event_name", lambda vmi, _told: f"{vmi.name}.{next(numbers):x}")
-    patch.setattr(plan, "_warning", lambda gpu_set: _warned(gpu_set))
 
+    def warned(gpu_set: Any) -> Any:
+        name = f"{gpu_set.vmi.name}.{next(numbers):x}"
+        return (Warn(gpu_set.vmi, name, gpu_set.told, "x", "y"),) if gpu_set.reason is not None else ()
 
-def _warned(gpu_set: Any) -> Any:
-    if gpu_set.reason is None:
-        return ()
-    return (Warn(gpu_set.vmi, plan._event_name(gpu_set.vmi, gpu_set.told), gpu_set.told, "x", "y"),)
+    patch.setattr(plan, "_warning", warned)
 
 
 def left_unwritten(patch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,18 @@
 import random
 from collections.abc import Callable, Sequence
 
+from schemas.reasons import Order
+from tests.simulation.acts import holders as h
 from tests.simulation.acts import machines as m
 from tests.simulation.acts import strangers as s
 from tests.simulation.acts import tenants as t
 from tests.simulation.acts import troubles as u
 from tests.simulation.acts.act import Act, Step
 from tests.simulation.cluster import Setting
+from tests.simulation.labels import CARD, OTHER_NAME
 
 VMS = 7
+CLAIMS = 4
 WAITS_S = (0.0, 0.0, 0.02, 0.2, 0.5, 1.0, 1.0, 2.0, 4.0, 7.0)
 ROLES = ("binder-1", "binder-2", "ingest-1", "ingest-2", "projector-1", "projector-2", "webhooks-1", u.LEADER, u.LEADER)
 REASONS = ("UnexpectedAdmissionError", "OutOfcpu")
@@ -34,6 +38,13 @@ def _vm(chance: random.Random) -> int:
     return chance.randrange(VMS)
 
 
+def _user(chance: random.Random, vm: int) -> t.CreateVm:
+    """Return a VM that names claims of its tenant, alone or beside class entries."""
+    claims = [vm % 2 + 2 * number for number in chance.sample(range(CLAIMS // 2), chance.choice((1, 1, 2)))]
+    ask = chance.choice((t.NOTHING, t.NOTHING, 0, 4))
+    return t.CreateVm(vm, ask, chance.choice((0, 0, 0, 1, 2)), claims=tuple(claims))
+
+
 def _node(chance: random.Random, setting: Setting) -> int:
     return chance.randrange(len(setting.cards))
 
@@ -48,9 +59,32 @@ TENANTS: Sort = (
     (2, lambda c, _: t.GuestEnds(_vm(c), c.choice(("Succeeded", "Failed")))),
     (1, lambda c, _: t.DeleteClaim(_vm(c))),
 )
+HOLDERS: Sort = (
+    (8, lambda c, _: h.OrderClaim(c.randrange(CLAIMS), c.choice(("card", "card", "slice")), c.choice((1, 1, 2)))),
+    (1, lambda c, _: h.GiveBack(c.randrange(CLAIMS))),
+    (5, lambda c, _: _user(c, _vm(c))),
+    (2, lambda c, _: t.StopVm(_vm(c))),
+    (2, lambda c, _: t.StartVm(_vm(c))),
+    (1, lambda c, _: t.DeleteVm(_vm(c))),
+    (1, lambda c, _: t.RestartVmi(_vm(c))),
+)
+NAMESPACES: Sort = (
+    (1, lambda c, _: h.DeleteNamespace(c.randrange(2))),
+    (2, lambda c, _: h.CreateNamespace(c.randrange(2))),
+)
+OPERATOR: Sort = (
+    (1, lambda _, __: h.Say(Order.PAUSE)),
+    (2, lambda _, __: h.Say(Order.RESUME)),
+    (1, lambda c, _: h.SayOfVm(Order.UNSKIP, _vm(c))),
+    (2, lambda c, w: h.SayOfVm(Order.MOVE, _vm(c), c.choice((None, _node(c, w))))),
+    (2, lambda c, _: h.SayOfVm(Order.RELEASE, _vm(c))),
+    (2, lambda c, w: h.SayOfClaim(Order.MOVE, c.randrange(CLAIMS), c.choice((None, _node(c, w))))),
+    (2, lambda c, _: h.SayOfClaim(Order.RELEASE, c.randrange(CLAIMS))),
+)
 CLASSES: Sort = (
     (1, lambda c, _: t.DeleteClass(c.choice(("card", "slice")))),
     (2, lambda c, _: t.CreateClass(c.choice(("card", "slice")))),
+    (1, lambda c, _: h.EditClass("card", c.choice((CARD, OTHER_NAME)))),
 )
 NODES: Sort = (
     (2, lambda c, w: m.NodeDown(_node(c, w), c.random() < 0.7)),
@@ -108,7 +142,10 @@ JOURNAL: Sort = (
 )
 SORTS: dict[str, tuple[Sort, float, int]] = {
     "tenants": (TENANTS, 1.0, 10),
+    "holders": (HOLDERS, 0.6, 7),
     "classes": (CLASSES, 0.25, 1),
+    "namespaces": (NAMESPACES, 0.15, 1),
+    "operator": (OPERATOR, 0.35, 2),
     "nodes": (NODES, 0.6, 4),
     "strangers": (STRANGERS, 0.5, 3),
     "crashes": (CRASHES, 0.5, 3),

@@ -4,8 +4,8 @@ from schemas import events as e
 from tests.binder.scene import Scene
 from tests.simulation.acts.act import Step
 from tests.simulation.acts.machines import Cordon
-from tests.simulation.acts.tenants import CreateVm
-from tests.simulation.acts.troubles import LastWords, Slow
+from tests.simulation.acts.tenants import CreateVm, DeleteVm
+from tests.simulation.acts.troubles import ApiRefuses, LastWords, Slow
 from tests.simulation.cluster import Setting
 from tests.simulation.life import lived
 
@@ -22,6 +22,18 @@ def test_last_words_of_two_ingests_block_nothing() -> None:
     ]
 
     assert lived(19, Setting(cards=(2, 3, 1), slices=(0, 2, 0), ingests=2, boot_s=2.0), steps).broken is None
+
+
+def test_a_refused_status_of_a_set_that_waits_is_written_later() -> None:
+    """A conflict over the status of claims that have no node leaves them without a word for a while only (T23)."""
+    steps = [
+        Step(CreateVm(vm=0, ask=1, zone=2), 0.2),
+        Step(DeleteVm(vm=0), 7.0),
+        Step(ApiRefuses(code=409, share=0.2, seconds=5.0), 2.0),
+        Step(CreateVm(vm=3, ask=7, zone=1, disk=1), 1.0),
+    ]
+
+    assert lived(9, Setting(cards=(1, 1), slices=(4, 4), snapshot_every=5), steps).broken is None
 
 
 def test_t11_a_late_opening_of_an_older_process_opens_nothing() -> None:

@@ -19,6 +19,12 @@ show n1 s t
   n1 has free: cpu 8000, nvidia.com/GPU 0, nvidia.com/OTHER 1
   s is on n1
   t is on n1
+start vm2 uses=s
+  opens vm2: old x2 by nvidia.com/GPU
+  places vm2 on n1 for vm2-pod
+show s n1
+  s is on n1, of vm2
+  n1 has free: cpu 7000, nvidia.com/GPU 0, nvidia.com/OTHER 1
 # A claim whose class does not exist waits; with the class it is bound.
 claim g ghost=1
   claim g waits: ClassNotFound
@@ -27,4 +33,4 @@ class ghost resource=nvidia.com/OTHER
 gone class ghost
 show g n1
   g is on n1
-  n1 has free: cpu 8000, nvidia.com/GPU 0, nvidia.com/OTHER 0
+  n1 has free: cpu 7000, nvidia.com/GPU 0, nvidia.com/OTHER 0

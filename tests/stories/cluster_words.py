@@ -9,6 +9,7 @@ from binder.evolve import is_dirty, may_place
 from binder.state import Holding
 from schemas import decisions as d
 from schemas import events as e
+from schemas.names import CLASS_FINALIZER
 from schemas.objects import (
     AnyView,
     ClassView,
@@ -79,12 +80,16 @@ class ClusterWords:
         return ()
 
     def do_class(self, words: Words) -> Iterable[d.Decision]:
-        """`class NAME [resource=R] [tolerates=T]...`."""
+        """`class NAME [resource=R] [tolerates=T]... [bare] [deleting]`: with our finalizer, unless it is bare."""
+        bare, deleting = words.flag("bare"), words.flag("deleting")
         name = words.names[0]
         self.classes[name] = True
         tolerations = tuple(map(toleration, words.every("tolerates")))
         by = resource(words.one("resource", name))
-        return self.scene.show(ClassView(name, "", "", resource=by, tolerations=tolerations))
+        finalizers = () if bare else (CLASS_FINALIZER,)
+        return self.scene.show(
+            ClassView(name, "", "", "", deleting, by, tolerations=tolerations, finalizers=finalizers)
+        )
 
     def do_node(self, words: Words) -> Iterable[d.Decision]:
         """`node NAME RESOURCE=N... [label=K:V] [taint=K=V:E] [cordoned] [unready] [uid=U]`."""
@@ -198,7 +203,8 @@ class ClusterWords:
     def do_evidence(self, words: Words) -> Iterable[d.Decision]:
         """`evidence CLASS rv=N [resource=R]`: a VMI create is asked about, with the class as it was read."""
         name, rv = words.names[0], words.one("rv")
-        view = ClassView(name, f"uid-{name}", rv, resource=resource(words.one("resource", name)))
+        by = resource(words.one("resource", name))
+        view = ClassView(name, f"uid-{name}", rv, resource=by, finalizers=(CLASS_FINALIZER,))
         text = f'[{{"className":"{name}","count":1}}]'
         return self.scene.send(e.VmiRequest("q", NAMESPACE, "asked", "somebody", text, classes=(view,)))
 

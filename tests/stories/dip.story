@@ -38,3 +38,26 @@ node n1 l40s=8 cpu=8
   vm3 waits: NoRoom
 show n1
   n1 has free: cpu 6000, nvidia.com/L40S 0
+# A claim that nothing runs on bears a dip; of one that lasts it is lost once, and bound again once.
+node n2 l40s=2 cpu=8
+  places vm3 on n2 for vm3-pod
+claim one l40s=1
+  puts claim one on n2: Ordered
+node n2 cpu=8
+pass 299
+node n2 l40s=2 cpu=8
+pass 1
+node n2 cpu=8
+pass 1800
+  releases vm3 from n2: NodeCannotKeep
+  loses claim one on n2: UnitsGone
+  vm3 waits: NoRoom
+  claim one waits: NoRoom
+  keeps n1 for vm3
+node n2 l40s=2 cpu=8
+  places vm3 on n2 for vm3-pod
+  keeps no node for vm3
+  puts claim one on n2: Rebound
+pass 1800
+show one
+  one is on n2

@@ -70,14 +70,16 @@ class Story(ClusterWords):
     def _units(self, vmi: VmiView) -> dict[str, int]:
         asked: dict[str, int] = {}
         for entry in msgspec.json.decode(vmi.gpus, type=list[dict[str, int | str]]) if vmi.gpus.startswith("[") else ():
+            class_name, count, by = str(entry.get("className")), int(entry.get("count", 1)), ""
             if "claimName" in entry:
                 claim = self.scene.objects["gpuclaims"].get(f"{NAMESPACE}/{entry['claimName']}")
                 if not isinstance(claim, ClaimView):
                     continue
-                entry = {"className": claim.class_name, "count": claim.count}  # noqa: PLW2901 - what the entry stands for
-            view = self.scene.objects["gpuclasses"].get(str(entry["className"]))
-            by = view.resource if isinstance(view, ClassView) else resource(str(entry["className"]))
-            asked[by] = asked.get(by, 0) + int(entry["count"])
+                known = self.scene.book.state.holding(NAMESPACE, claim.name)
+                class_name, count, by = claim.class_name, claim.count, known.claim.resource if known else ""
+            view = self.scene.objects["gpuclasses"].get(class_name)
+            by = by or (view.resource if isinstance(view, ClassView) else resource(class_name))
+            asked[by] = asked.get(by, 0) + count
         return asked
 
     def do_list(self, words: Words) -> Iterable[d.Decision]:
@@ -195,6 +197,23 @@ class Story(ClusterWords):
             for number in range(int(words.names[0]))
         ]
         return counted(self.scene.show(*views))
+
+    def do_shown(self, words: Words) -> Iterable[d.Decision]:
+        """`shown CLAIM NODE`: the claim's status says that it is Bound there."""
+        name, node = words.names
+        view = self._view("claim", name)
+        assert isinstance(view, ClaimView)
+        return self.scene.show(replace(view, node=node, phase="Bound"))
+
+    def do_confirm(self, words: Words) -> Lines:
+        """`confirm CLAIM CODE [older]`: what became of the status write of its newest decision."""
+        older = words.flag("older")
+        name, code = words.names
+        known = self.scene.book.state.holdings[f"{NAMESPACE}/{name}"]
+        stamp = Stamp(known.stamp.generation, known.stamp.sequence - 1, 0) if older else known.stamp
+        self.scene.send(e.Outcomes((e.Outcome("status", NAMESPACE, name, "", stamp, int(code)),)))
+        after = self.scene.book.state.holdings[f"{NAMESPACE}/{name}"]
+        return ["confirmed" if after.confirmed == after.stamp else "not confirmed"]
 
     def do_written(self, words: Words) -> Iterable[d.Decision]:
         """`written CLAIM`: the claim's status shows what was decided last."""

@@ -44,6 +44,7 @@ node n1 l40s=5 a16=2 cpu=16
 # Then, of those that are pinned and don't run, the youngest VMI.
 pass 300
   gives up vm2 on n1: UnitsGone
+node n1 l40s=5 a16=2 cpu=16 label=edited:again
 node n1 l40s=4 a16=2 cpu=16
 pass 299
 gone pod vm2-pod

@@ -23,12 +23,14 @@ ASKS: tuple[tuple[tuple[str, int], ...], ...] = (
     (("slice", 2),),
     (("card", 1), ("slice", 1)),
     (("slice", 1), ("card", 2)),
+    (),
 )
-"""What VMs ask for: (class, units) per entry."""
+"""What VMs ask for: (class, units) per entry; the last asks for held claims alone."""
+NOTHING = len(ASKS) - 1
 
 
 class CreateVm(Act, frozen=True):
-    """A VM is created, running. `ask` picks its entries; `zone`, `disk`: 0 for none, else which zone.
+    """A VM is created, running. `ask` picks its entries, `claims` names held ones; `zone`, `disk`: 0 or which zone.
 
     Disk 3 is a DataVolume of the VM's own, which is made where its first consumer lands.
     """
@@ -38,12 +40,14 @@ class CreateVm(Act, frozen=True):
     zone: int = 0
     disk: int = 0
     strategy: str = "Always"
+    claims: tuple[int, ...] = ()
 
     @override
     def begin(self, world: World) -> None:
         """Create it."""
         namespace, _, name = vm_key(self.vm).partition("/")
-        entries = [{"className": kind, "count": count} for kind, count in ASKS[self.ask % len(ASKS)]]
+        entries: list[Obj] = [{"className": kind, "count": count} for kind, count in ASKS[self.ask % len(ASKS)]]
+        entries = [*({"claimName": f"claim-{number}"} for number in self.claims), *entries]
         spec: Obj = {"domain": {"memory": {"guest": "1Gi"}, "devices": {}}, "terminationGracePeriodSeconds": 5}
         if self.zone:
             spec["nodeSelector"] = {ZONE: ZONES[self.zone - 1]}

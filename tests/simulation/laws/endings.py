@@ -2,17 +2,23 @@
 
 from collections.abc import Iterator
 
+import msgspec
 from typing_extensions import override
 
 from deploy.world import fitting
 from deploy.world.manifests import Obj, controller_of, deleting, dig, key_of, meta, pod_ended
-from schemas.kinds import GPU_CLAIM, NODE, POD, PV, PVC, VM, VMI, Resource
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, NODE, POD, VM, VMI, Resource
+from schemas.names import GPUS_ANNOTATION
 from tests.simulation.acts.strangers import FOREIGN_GATE
 from tests.simulation.hardware import is_silent
+from tests.simulation.laws.holdings import named_claims, oldest_namer
 from tests.simulation.laws.law import Law
-from tests.simulation.laws.pins import is_gated, is_launcher
+from tests.simulation.laws.pins import is_gated
+from tests.simulation.laws.rooms import Rooms
+from tests.simulation.picture import Picture
+from tests.simulation.world import World
 
-KINDS: tuple[Resource, ...] = (VM, VMI, POD, GPU_CLAIM, NODE)
+KINDS: tuple[Resource, ...] = (VM, VMI, POD, GPU_CLAIM, GPU_CLASS, NODE, NAMESPACE)
 
 
 class Gone(Law):
@@ -27,24 +33,34 @@ class Gone(Law):
                 if deleting(obj) and key_of(obj) not in stuck:
                     yield f"{resource.kind} {key_of(obj)} is still going"
         for claim in self.world.cluster.objects(GPU_CLAIM):
-            if not any(owner["uid"] in alive for owner in meta(claim).get("ownerReferences") or ()):
+            owners = meta(claim).get("ownerReferences") or ()
+            if owners and not any(owner["uid"] in alive for owner in owners):
                 yield f"claim {key_of(claim)} outlived its VMI"
         for uid in self.picture.bookings:
             if uid not in alive:
                 yield f"the VMI {uid} is gone and still booked"
 
     def _stuck(self) -> Iterator[str]:
-        """Name pods that nobody can tell the end of, and the VMIs and VMs that wait for it."""
+        """Name what waits for something that does not end: a silent node's pod, a VM that runs, a claim of a class."""
         for pod in self.world.cluster.objects(POD):
             if deleting(pod) and is_silent(self.world.cluster, pod["spec"].get("nodeName", "")):
-                yield key_of(pod)
+                yield from (key_of(pod), meta(pod)["namespace"])
                 owner = controller_of(pod)
                 if owner is not None:
                     yield f"{meta(pod)['namespace']}/{owner['name']}"
+        for claim in self.world.cluster.objects(GPU_CLAIM):
+            yield str(dig(claim, "spec", "className"))
+            one = self.picture.held.claims.get(key_of(claim))
+            if one is not None and one.attached in self.picture.bookings:
+                yield key_of(claim)
 
 
 class Served(Law):
     """Every VM that is to run does, or waits behind our gate as it fits on no node: let go is not enough (D7)."""
+
+    def __init__(self, world: World, picture: Picture) -> None:
+        super().__init__(world, picture)
+        self._rooms = Rooms(world, picture)
 
     @override
     def rest(self) -> Iterator[str]:
@@ -53,16 +69,33 @@ class Served(Law):
     def unserved(self) -> Iterator[str]:
         """Name each VM that neither runs nor waits as it must."""
         for vm in self.world.cluster.objects(VM):
-            if vm["spec"].get("runStrategy") != "Always":
+            if vm["spec"].get("runStrategy") != "Always" or deleting(vm):
                 continue
             vmi = self.world.cluster.find(VMI, key_of(vm))
             phase = dig(vmi, "status", "phase") if vmi is not None else "missing"
             if vmi is not None and self._may_still_run(vmi):
                 continue
             if vmi is None or deleting(vmi) or phase in {"Failed", "Succeeded"}:
-                yield f"VM {key_of(vm)} is to run, its VMI is {phase}"
+                if not self._is_refused(vm):
+                    yield f"VM {key_of(vm)} is to run, its VMI is {phase}"
             elif phase != "Running":
                 yield from self._waits(vmi, str(phase))
+
+    def _is_refused(self, vm: Obj) -> bool:
+        """Say whether the webhook must refuse the VM's VMI: a class or a claim that it names is not there, or goes."""
+        for claim in named_claims(vm["spec"]["template"]):
+            found = self.world.cluster.find(GPU_CLAIM, f"{meta(vm)['namespace']}/{claim}")
+            if found is None or deleting(found):
+                return True
+        classes = [self.world.cluster.find(GPU_CLASS, name) for name in self._classes(vm)]
+        return any(found is None or deleting(found) for found in classes)
+
+    def _classes(self, vm: Obj) -> Iterator[str]:
+        for entry in msgspec.json.decode(meta(vm["spec"]["template"])["annotations"][GPUS_ANNOTATION]):
+            claim = self.world.cluster.find(GPU_CLAIM, f"{meta(vm)['namespace']}/{entry.get('claimName')}")
+            name = entry.get("className") or dig(claim or {}, "spec", "className")
+            if name:
+                yield name
 
     def _may_still_run(self, vmi: Obj) -> bool:
         """Say whether a launcher of the VMI stands on a node whose kubelet is silent: no second one is started."""
@@ -80,35 +113,29 @@ class Served(Law):
                 yield f"launcher {key_of(pod)} was let go onto {fitting.pinned_to(pod)} and does not run"
             elif any(gate["name"] == FOREIGN_GATE for gate in pod["spec"]["schedulingGates"]):
                 continue
-            elif nodes := [meta(node)["name"] for node in self.world.cluster.objects(NODE) if self.fits(pod, node)]:
+            elif not self._lacks(vmi) and (nodes := list(self._takers(pod))):
                 yield f"launcher {key_of(pod)} waits, and fits on {', '.join(nodes)}"
 
-    def fits(self, pod: Obj, node: Obj) -> bool:
-        """Say whether a pod fits on a node beside all that is bound, or let go, there now."""
-        name = meta(node)["name"]
-        taken: dict[str, int] = {}
-        for other in self.world.cluster.objects(POD):
-            if meta(other)["uid"] == meta(pod)["uid"]:
-                continue
-            pinned = fitting.pinned_to(other) if is_launcher(other) and not is_gated(other) else None
-            if not pod_ended(other) and (other["spec"].get("nodeName") == name or pinned == [name]):
-                for resource, amount in fitting.requests_of(other).items():
-                    taken[resource] = taken.get(resource, 0) + amount
-        offered = fitting.allocatable_of(node)
-        asked = fitting.requests_of(pod)
-        room = all(taken.get(one, 0) + amount <= offered.get(one, 0) for one, amount in asked.items() if amount)
-        tolerated = fitting.tolerates(pod, fitting.taints_of(node))
-        return room and tolerated and fitting.selects(pod, node) and not deleting(node) and self._reached(pod, node)
+    def _takers(self, pod: Obj) -> Iterator[str]:
+        for node in self.world.cluster.objects(NODE):
+            if meta(node)["name"] != self.picture.kept and self._rooms.fits(pod, node):
+                yield meta(node)["name"]
 
-    def _reached(self, pod: Obj, node: Obj) -> bool:
-        for volume in pod["spec"].get("volumes") or ():
-            name = dig(volume, "persistentVolumeClaim", "claimName")
-            claim = self.world.cluster.find(PVC, f"{meta(pod)['namespace']}/{name}") if name else None
-            bound = self.world.cluster.find(PV, dig(claim or {}, "spec", "volumeName") or "")
-            terms = dig(bound or {}, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
-            if terms is not None and not fitting.matches_terms(terms, node):
-                return False
-        return True
+    def _lacks(self, vmi: Obj) -> bool:
+        """Say whether a VMI waits for a claim or class that it names: gone, going, another VMI's or an older VM's."""
+        namespace = meta(vmi)["namespace"]
+        for name in named_claims(vmi):
+            one = self.picture.held.claims.get(f"{namespace}/{name}")
+            found = self.world.cluster.find(GPU_CLAIM, f"{namespace}/{name}")
+            if one is None or one.freed or found is None or deleting(found):
+                return True
+            if one.attached not in {"", meta(vmi)["uid"]}:
+                return True
+            if not one.attached and oldest_namer(self, one.key) not in {"", key_of(vmi)}:
+                return True
+        entries = msgspec.json.decode(meta(vmi)["annotations"][GPUS_ANNOTATION])
+        names = [entry["className"] for entry in entries if "className" in entry]
+        return any(self.world.cluster.find(GPU_CLASS, name) is None for name in names)
 
 
 def _is_of(pod: Obj, vmi: Obj) -> bool:

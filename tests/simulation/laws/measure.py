@@ -18,7 +18,10 @@ WRITES_PER_DECISION = 4
 REFUSED_PER_EPOCH = 2
 PAUSE_NS = 2 * 1_000_000_000
 KINDS = ("gpuclaims", "pods", "events")
-WRITTEN = (d.SetPlaced, d.SetWaits, d.SetOpened, d.SetReleased, d.NodeSkipped, d.ClaimDropped)
+WRITTEN = (
+    d.SetPlaced, d.SetWaits, d.SetOpened, d.SetReleased, d.SetClosed, d.NodeSkipped, d.VmiGivenUp, d.ClaimDropped,
+    d.HeldPlaced, d.HeldLost, d.HeldWaits, d.HeldFreed, d.ClassGuarded, d.ClassFreed,
+)  # fmt: skip
 
 
 class Measure(Law):
@@ -34,7 +37,7 @@ class Measure(Law):
         if isinstance(decision, WRITTEN):
             self._decided += 1
         if isinstance(decision, d.SetOpened):
-            self._wide = max(self._wide, len(decision.claims))
+            self._wide = max(self._wide, len(decision.claims) + len(decision.held))
 
     @override
     def step(self) -> Iterator[str]:

@@ -40,8 +40,12 @@ class Whole(Law):
         said = [(claim.class_name, claim.count) for claim in decision.claims]
         if known is not None and known != decision.claims:
             self.found.append(f"{stamp}: {decision.vmi.name} has other claims than before")
-        if vmi is not None and said != [(one["className"], one["count"]) for one in msgspec.json.decode(vmi.gpus)]:
-            self.found.append(f"{stamp}: {decision.vmi.name} asks for {vmi.gpus}, its claims are {said}")
+        entries = msgspec.json.decode(vmi.gpus) if vmi is not None else []
+        named = [one["claimName"] for one in entries if "claimName" in one]
+        held = [claim.name for claim in decision.held]
+        asked = [(one["className"], one["count"]) for one in entries if "className" in one]
+        if vmi is not None and (said != asked or not set(held) <= set(named)):
+            self.found.append(f"{stamp}: {decision.vmi.name} asks for {vmi.gpus}, its claims are {said} and {held}")
 
     def _placed(self, stamp: Stamp, decision: d.SetPlaced) -> None:
         vmi = self._vmi(decision.vmi)
@@ -49,6 +53,12 @@ class Whole(Law):
         asked: Counter[str] = Counter()
         for claim in self.picture.claims.get(decision.vmi.uid, ()):
             asked[claim.resource] += claim.count
+        held = self.picture.held.of(decision.vmi.uid)
+        for one in held:
+            asked[one.resource] += one.count
+        named = [one for one in msgspec.json.decode(vmi.gpus) if "claimName" in one] if vmi is not None else []
+        if len(held) != len(named):
+            self.found.append(f"{stamp}: {decision.vmi.name} is placed with {len(held)} of {len(named)} held claims")
         if vmi is None or vmi.deleting or decision.pod_uid not in vmi.active_pods:
             self.found.append(
                 f"{stamp}: {decision.vmi.name} is placed, and is gone, going or does not list its pod (D11)"
@@ -64,25 +74,42 @@ class Told(Law):
 
     def __init__(self, world: World, picture: Picture) -> None:
         super().__init__(world, picture)
-        self._told = 0
+        self._told: Counter[str] = Counter()
 
     @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
-        if isinstance(decision, d.NodeSkipped):
-            self._told += 1
-        if isinstance(decision, d.SetWaits):
-            self._told += 1
-            uid = decision.vmi.uid
-            if self.picture.reasons.get(uid) == decision.reason:
-                self.found.append(f"{stamp}: {decision.vmi.name} is told {decision.reason} again")
-            if uid in self.picture.bookings:
-                self.found.append(f"{stamp}: {decision.vmi.name} waits ({decision.reason}), and is booked")
+        match decision:
+            case d.NodeSkipped() | d.VmiGivenUp():
+                self._told[f"{decision.vmi.namespace}/{decision.vmi.name}"] += 1
+            case d.HeldLost() | d.HeldWaits():
+                self._told.update(f"{decision.namespace}/{claim.name}" for claim in decision.claims)
+            case d.SetWaits():
+                self._waits(stamp, decision)
+            case _:
+                pass
+        if isinstance(decision, d.HeldWaits):
+            known = [one.reason for _, one in self.picture.held.named(decision.namespace, decision.claims)]
+            if known and all(reason == decision.reason for reason in known):
+                self.found.append(f"{stamp}: claims of {decision.namespace} are told {decision.reason} again")
+
+    def _waits(self, stamp: Stamp, decision: d.SetWaits) -> None:
+        uid = decision.vmi.uid
+        self._told[f"{decision.vmi.namespace}/{decision.vmi.name}"] += 1
+        if self.picture.reasons.get(uid) == decision.reason:
+            self.found.append(f"{stamp}: {decision.vmi.name} is told {decision.reason} again")
+        if uid in self.picture.bookings:
+            self.found.append(f"{stamp}: {decision.vmi.name} waits ({decision.reason}), and is booked")
 
     @override
     def step(self) -> Iterator[str]:
-        events = [one for one in self.world.cluster.objects(EVENT) if one["reportingController"] == FIELD_MANAGER]
-        if len(events) > self._told:
-            yield f"{len(events)} Warning events for {self._told} reasons told"
+        heard: Counter[str] = Counter()
+        for one in self.world.cluster.objects(EVENT):
+            if one["reportingController"] == FIELD_MANAGER:
+                about = one["regarding"]
+                heard[f"{about['namespace']}/{about['name']}"] += 1
+        for key, count in heard.items():
+            if count > self._told[key]:
+                yield f"{count} Warning events about {key} for {self._told[key]} reasons told"
 
 
 class Shown(Law):
@@ -106,7 +133,7 @@ class Shown(Law):
                     yield from _compared(shown[key], "Bound", booking.node, "Placed")
                 elif uid in self.picture.reasons:
                     yield from _compared(shown[key], "Pending", None, self.picture.reasons[uid])
-        for key in sorted(set(shown) - decided):
+        for key in sorted(set(shown) - decided - set(self.picture.held.claims)):
             yield f"claim {key} is there, and nobody decided it (T14)"
 
     def _key(self, uid: str, claim: d.TemplateClaim) -> str:

@@ -1,0 +1,84 @@
+"""Deletions end, whatever is switched off: namespaces with their claims, classes after what uses them (F1, K2)."""
+
+from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, NAMESPACE
+from schemas.names import CLAIM_FINALIZER, SETTING_ENABLED, SETTINGS_CONFIGMAP
+from tests.cluster.nodes import L40S
+from tests.e2e.stack import Stack
+
+MINUTE = 60.0
+
+
+async def switch_off(program: Stack) -> None:
+    """Turn the feature off: the binder runs and places nothing."""
+    body = {"metadata": {"name": SETTINGS_CONFIGMAP}, "data": {SETTING_ENABLED: "false"}}
+    await program.api.create(CONFIGMAP.path(program.system), body)
+
+
+async def test_a_namespace_goes_with_the_feature_off(program: Stack) -> None:
+    """C23, F1: orders bound and pending, in a namespace that is deleted, are gone in a minute, and nothing is placed.
+
+    A gated launcher and its VM go at once.
+    """
+    other = f"{program.tenant}-other"
+    await program.api.create(NAMESPACE.path(), {"metadata": {"name": other}})
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 1})
+    mine, program.tenant = program.tenant, other
+    await program.order("g2", "l40s")
+    await program.held("g2", "Bound")
+    await program.order("g1", "nosuchclass")
+    await program.held("g1", "Pending", "ClassNotFound")
+    guarded = [claim["metadata"]["finalizers"] for claim in await program.claims()]
+    assert guarded == [[CLAIM_FINALIZER]] * 2
+    program.tenant = mine
+    await program.vm("vm", [("l40s", 1)])
+    await program.waiting("vm", "NoRoom")
+
+    await switch_off(program)
+    await program.waiting("vm", "Paused")
+    await program.api.delete(NAMESPACE.path(name=other))
+    await program.api.until(NAMESPACE.path(name=other), lambda found: found is None, MINUTE)
+
+    assert len(await program.gated("vm")) == 1
+    await program.delete("vm")
+    await program.order("late", "l40s")
+    await program.held("late", "Pending", "Paused")
+    await program.verified()
+
+
+async def test_a_class_waits_for_its_claims_and_goes(program: Stack) -> None:
+    """K2, C23: a class that is deleted outlives the claim that counts by it, serves it, and goes with the last one."""
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 2})
+    await program.order("mine", "l40s")
+    await program.held("mine", "Bound")
+    await program.vm("vm", [("l40s", 1)])
+    await program.running("vm")
+
+    path = GPU_CLASS.path(name="l40s")
+    await program.api.delete(path)
+    going = await program.api.find(path)
+    assert going is not None
+    assert going["metadata"]["deletionTimestamp"]
+
+    # What was given out before stays of use: a VM may be started with it.
+    await program.vm("holder", [], held=["mine"])
+    assert await program.running("holder") == "n1"
+    await program.delete("holder")
+    await program.delete("vm")
+    assert await program.api.find(path) is not None
+    await program.api.delete(GPU_CLAIM.path(program.tenant, "mine"))
+    await program.api.until(path, lambda found: found is None, MINUTE)
+
+
+async def test_an_unused_class_goes_with_the_feature_off(program: Stack) -> None:
+    """K2, C23: nobody uses it: its deletion hangs on nothing, and so it is before anything was ever placed."""
+    await switch_off(program)
+    await program.gpu_class("l40s", L40S)
+    await program.order("never", "l40s")
+    await program.held("never", "Pending", "Paused")
+
+    path = GPU_CLASS.path(name="l40s")
+    await program.api.delete(path)
+    await program.api.delete(GPU_CLAIM.path(program.tenant, "never"))
+    await program.api.until(path, lambda found: found is None, MINUTE)
