@@ -70,7 +70,7 @@ def moved(book: Book, group: str, name: str, why: Unkept) -> d.HeldPlaced | d.He
     node = fit(book, replace(need, kept="")) if isinstance(need, Need) else ""
     if node:
         return d.HeldPlaced(held[0].namespace, claims_of_group(book, held), node, Placing.MOVED)
-    return lost(book, held, name, why)
+    return lost(book, book.held.of(group), name, why)
 
 
 def lost(book: Book, held: list[Holding], name: str, why: Unkept) -> d.HeldLost:
