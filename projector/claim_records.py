@@ -28,6 +28,11 @@ class MirroredClaim(Mirrored, frozen=True, kw_only=True):
         """Return the claim's key."""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def record(self) -> str:
+        """Return the name of its record."""
+        return record_name(names.CLAIM_RECORD_PREFIX, self.name)
+
 
 class _Owner(msgspec.Struct, frozen=True):
     kind: str
@@ -90,7 +95,7 @@ def record_of(state: State, claim: MirroredClaim) -> Record | None:
     units: dict[str, int | str] = {f"{names.BUDGET_CLASS_PREFIX}{claim.class_name}": str(held.units)}
     return Record(
         namespace=claim.namespace,
-        name=record_name(names.CLAIM_RECORD_PREFIX, claim.name),
+        name=claim.record,
         owner=owner,
         status=WorkloadStatus(names.CLAIM_RECORD_KIND, units, claim.class_name, operational=bool(held.node)),
         labels={

@@ -180,7 +180,7 @@ def _patch(record: Record, seen: SeenRecord) -> bytes:
     # A merge keeps what it does not name: amounts that are counted no more are named to go.
     before = seen.status.resources if seen.status is not None else {}
     status["resources"] = dict.fromkeys(before) | status["resources"]
-    status.setdefault("type", None)
+    status = {"type": None, "operational": None} | status
     metadata = {
         "resourceVersion": seen.rv,
         "labels": record.labels | foreign,

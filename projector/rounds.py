@@ -51,6 +51,8 @@ class Rounds:
         while True:
             key, _ = await self._lanes.take()
             looked = await self._look(key)
+            # Looks that find nothing to do never wait: a first round over everything must not hold up the rest.
+            await asyncio.sleep(0)
             if looked is Looked.AGAIN:
                 self._lanes.again(key, None)
                 continue

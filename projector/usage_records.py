@@ -17,10 +17,9 @@ from binder.state import State
 from projector.claim_records import MirroredClaim, read_claim, read_claim_record, record_of, stamp_of
 from projector.mirror import Mirror
 from projector.reads import read
-from projector.records import Record, Records, SeenRecord, record_name, shows
+from projector.records import Record, Records, SeenRecord, shows
 from projector.rounds import Looked, Rounds
 from projector.verdicts import Kind
-from schemas import names
 from schemas.decisions import Decision, HeldClaim, HeldFreed, HeldLost, HeldPlaced, HeldWaits, TemplateClaim
 from schemas.kinds import GPU_CLAIM, WORKLOAD
 from schemas.objects import Stamp
@@ -54,6 +53,7 @@ class UsageRecords:
         self._seen = Mirror(kube, WORKLOAD, read_claim_record, self._record_changed, self._all)
         self._records = Records(kube, self._seen)
         self._rounds = Rounds(self._look)
+        self._named: dict[tuple[str, str], str] = {}
         self._losses: dict[str, _Loss] = {}
         self._beyond: dict[str, float] = {}
         self._refused: dict[str, str] = {}
@@ -91,7 +91,10 @@ class UsageRecords:
 
     def _claim_changed(self, before: MirroredClaim | None, after: MirroredClaim | None) -> None:
         if after is not None:
+            self._named[after.namespace, after.record] = after.name
             self._rounds.put(after.key)
+        elif before is not None:
+            self._named.pop((before.namespace, before.record), None)
         if before is not None and (after is None or after.uid != before.uid):
             for table in (self._losses, self._beyond, self._refused):
                 table.pop(before.uid, None)
@@ -99,15 +102,12 @@ class UsageRecords:
     def _record_changed(self, before: SeenRecord | None, after: SeenRecord | None) -> None:
         record = after or before
         assert record is not None
-        owner = next((one for one in record.owners if one.kind == GPU_CLAIM.kind), None)
-        # An edit of the owner must be looked at as well, so both sides count; the name says it only where it is short.
-        for name in dict.fromkeys((owner.name if owner else "", record.name.removeprefix(names.CLAIM_RECORD_PREFIX))):
-            claim = self._claims.get(record.namespace, name)
-            if claim is None or record_name(names.CLAIM_RECORD_PREFIX, claim.name) != record.name:
-                continue
-            if after is None and record.owned_by(claim.uid) and not record.deleting and self._seen.synced:
-                self._lost(claim)
-            self._rounds.put(claim.key)
+        claim = self._claims.get(record.namespace, self._named.get((record.namespace, record.name), ""))
+        if claim is None:
+            return
+        if after is None and record.owned_by(claim.uid) and not record.deleting and self._seen.synced:
+            self._lost(claim)
+        self._rounds.put(claim.key)
 
     def _lost(self, claim: MirroredClaim) -> None:
         """Note that a record went before its claim; it is made again, later each time."""

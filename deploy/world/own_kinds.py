@@ -18,8 +18,9 @@ from schemas.budgets import GpuBudget
 from schemas.claims import Claim
 from schemas.classes import GpuClass
 from schemas.conditions import ShownStamp
-from schemas.kinds import GPU_BUDGET, GPU_CLAIM, GPU_CLASS
+from schemas.kinds import GPU_BUDGET, GPU_CLAIM, GPU_CLASS, WORKLOAD, WORKLOAD_MONITOR
 from schemas.structural import Shape
+from schemas.workloads import Workload, WorkloadMonitor
 
 _FIXED = ("className", "count")
 _PLACE = re.compile(r"`\$\.?([^`]*)`")
@@ -32,6 +33,8 @@ def install(server: ApiServer) -> None:
         server.rule(resource, _of_shape(shape))
         server.rule(resource, _stamp_stays)
     server.rule(GPU_CLAIM, _spec_stays)
+    server.rule(WORKLOAD, _of_shape(Workload))
+    server.rule(WORKLOAD_MONITOR, _of_shape(WorkloadMonitor))
 
 
 def _one_unit(claim: Obj) -> Obj:

@@ -25,7 +25,7 @@ class Traits(msgspec.Struct, frozen=True):
 
 
 def traits_of(resource: Resource) -> Traits:
-    """Return the traits of a resource; custom ones have a status subresource, but for VMIs and Workloads (their CRDs)."""
+    """Return the traits of a resource; custom ones have a status subresource, but for VMIs and Workloads."""
     if not _is_custom(resource.group):
         status = resource.plural in _STATUS or resource == kinds.CRD
         counted = resource in (kinds.POD, kinds.PRIORITY_CLASS, kinds.CRD)

@@ -244,3 +244,41 @@ async def test_a_budget_is_shown_with_its_use_and_who_binds(api: Api, cluster: C
     assert list(cells.values())[:-1] == ["b", "all 3/0", "tenant-a"]
     with pytest.raises(Refused):
         await api.patch(f"{path}/b/status", {"status": {"stamp": OLD | {"sequence": 6}}})
+
+
+async def test_workloads_and_monitors_are_shown_as_cozystack_shows_them(
+    api: Api, cluster: Cluster, namespace: str
+) -> None:
+    """Whoever reads cozystack's tables reads ours: the same columns, in the same order, and no short names."""
+    root = f"/apis/cozystack.io/v1alpha1/namespaces/{namespace}"
+    status = {"kind": "postgres", "type": "db", "resources": {"cpu": "600m", "memory": "2Gi"}, "operational": True}
+    head = {"apiVersion": "cozystack.io/v1alpha1", "metadata": {"name": "w"}}
+    await api.create(f"{root}/workloads", head | {"kind": "Workload", "status": status})
+    spec = {
+        "selector": {"app": "db"},
+        "kind": "postgres",
+        "type": "db",
+        "version": "17",
+        "replicas": 3,
+        "minReplicas": 2,
+    }
+    await api.create(f"{root}/workloadmonitors", head | {"kind": "WorkloadMonitor", "spec": spec})
+    counts = {"availableReplicas": 1, "observedReplicas": 3, "operational": False}
+    await api.patch(f"{root}/workloadmonitors/w/status", {"status": counts})
+    _, workload = await table(cluster, f"{root}/workloads", "w")
+    _, monitor = await table(cluster, f"{root}/workloadmonitors", "w")
+    served = (await api.get("/apis/cozystack.io/v1alpha1"))["resources"]
+
+    assert workload == {
+        "Name": "w",
+        "Kind": "postgres",
+        "Type": "db",
+        "CPU": "600m",
+        "Memory": "2Gi",
+        "Operational": True,
+    }
+    assert list(monitor) == [
+        *("Name", "Kind", "Type", "Version", "Replicas", "MinReplicas", "Available", "Observed", "Operational")
+    ]
+    assert list(monitor.values()) == ["w", "postgres", "db", "17", 3, 2, 1, 3, False]
+    assert all("shortNames" not in one for one in served if one["kind"].startswith("Workload"))

@@ -106,6 +106,19 @@ async def test_what_anybody_edits_is_undone(scene: Scene) -> None:
             assert shown["metadata"]["resourceVersion"] != edited["metadata"]["resourceVersion"]
 
 
+async def test_a_long_named_claims_record_is_kept_without_its_owner(model: Scene) -> None:
+    """N3, C32: a record whose name is cut is known as the claim's own also when its owner was edited away."""
+    name = "a" * 250
+    await order(model, name)
+    async with recording(model):
+        made = await record(model, name)
+        await model.patch(WORKLOAD, made["metadata"]["name"], {"metadata": {"ownerReferences": None}})
+        shown = await record(model, name, lambda one: bool(one["metadata"].get("ownerReferences")))
+
+    assert len(made["metadata"]["name"]) == 253
+    assert shown["metadata"]["ownerReferences"] == made["metadata"]["ownerReferences"]
+
+
 async def test_a_mark_of_others_stays(scene: Scene) -> None:
     """A label that means nothing here does no harm: it starts no quarrel with who put it there."""
     holding = await order(scene)
