@@ -11,7 +11,7 @@ import pytest_asyncio
 from schemas.kinds import CRD, GPU_BUDGET, HELM_RELEASE, NAMESPACE
 from schemas.names import APPLICATION_KIND_LABEL, MIRRORED_BUDGET
 from schemas.streams import EVENTS
-from tests.cluster.api import Api, Object, Refused
+from tests.cluster.api import JSON_PATCH, Api, Object, Refused
 from tests.cluster.nodes import L40S
 from tests.e2e.stack import Stack
 from tests.e2e.tenant import SECONDS, Tenant, eventually
@@ -74,8 +74,8 @@ class Family:
         if await self.api.find(f"{path}/tenant-b") is None:
             await self.api.create(path, body)
         else:
-            await self.api.patch(f"{path}/tenant-b", {"spec": None})
-            await self.api.patch(f"{path}/tenant-b", {"spec": spec})
+            put = [{"op": "add", "path": "/spec", "value": spec}]
+            await self.api.patch(f"{path}/tenant-b", put, content=JSON_PATCH)
 
     async def mirrored(self, hard: Object | None) -> None:
         """Wait until the child's mirror allows this, or is gone."""
