@@ -13,8 +13,8 @@ from binder.book import Book
 from binder.budgets import first_over, sentence
 from binder.decide_holdings import claims_of_group, need_of
 from binder.evolve_holdings import RELEASED_NS
-from binder.keeping import is_leaving, is_stoppable, let_go, waits_for_launcher
-from binder.moving import is_used_unbooked, lost
+from binder.keeping import is_leaving, is_stoppable, is_used_unbooked, let_go, waits_for_launcher
+from binder.moving import lost
 from binder.placement import Need, fit, obstacle
 from binder.skips import SECOND, SKIP_NS
 from binder.state import GpuSet, Holding

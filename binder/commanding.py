@@ -6,10 +6,11 @@ import secrets
 from binder.journal import Journal
 from schemas.decisions import Commanded
 from schemas.events import Command, encode_event
-from schemas.frames import Frame, Genesis, decode_record
+from schemas.frames import Epoch, Frame, Genesis, decode_record
 from schemas.streams import DECISIONS, EVENTS, EVENTS_COMMAND
 
 LOOK_SECONDS = 0.1
+COMMAND_KIND = str(Command.__struct_config__.tag)
 
 
 class NotAnswered(Exception):
@@ -25,6 +26,7 @@ async def command(journal: Journal, order: Command, *, seconds: float) -> Comman
     after = (await journal.info(DECISIONS)).last
     if not after:
         raise NotAnswered("the log has no genesis: `gpubinder adopt --fresh` begins one")
+    await _is_read(journal, order, after)
     name = f"command-{secrets.token_hex(8)}"
     sequence = await journal.append(EVENTS, EVENTS_COMMAND, encode_event(order), message_id=name)
     try:
@@ -35,6 +37,20 @@ async def command(journal: Journal, order: Command, *, seconds: float) -> Comman
             f"the command is stored as EVENTS {sequence}, and no binder has answered it within {seconds:g} s: "
             "it is carried out as soon as one leads; don't repeat it"
         ) from None
+
+
+async def _is_read(journal: Journal, order: Command, last: int) -> None:
+    """Raise `NotAnswered` where the newest epoch does not announce that it reads commands (T6)."""
+    place = last
+    while place:
+        message = await journal.get(DECISIONS, place)
+        record = decode_record(message.body) if message is not None else None
+        if isinstance(record, Epoch):
+            if order.version not in record.message_versions or COMMAND_KIND not in record.message_kinds:
+                raise NotAnswered(f"the leader ({record.program}) does not read commands: upgrade the binder first")
+            return
+        # A frame says where its epoch began; between the two there is nothing to look at.
+        place = record.epoch if isinstance(record, Frame) else place - 1
 
 
 async def _answer(journal: Journal, sequence: int, after: int) -> Commanded:

@@ -7,12 +7,10 @@ the next, so that the next one sees it (D2). It reads the state and never change
 
 from collections.abc import Iterator
 
-import msgspec
-
 from binder import by_hand
 from binder.book import Book
 from binder.decide_classes import guarding
-from binder.decide_holdings import freeing, leaves_a_node, restored, restoring, serving, telling_groups
+from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
 from binder.decide_set import ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty, may_place
 from binder.fairness import Keeping
@@ -80,9 +78,7 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         if spent.is_all():
             return
         yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
-    # 4. Claims that go together are brought together before anything is placed (D10).
-    yield from restoring(book, spent)
-    # 5. What ended frees its units.
+    # 4. What ended frees its units.
     for uid in book.line.members(ENDS):
         if spent.is_all():
             return
@@ -92,31 +88,26 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         if spent.is_all() and not spent.is_about(let_go.vmi.uid):
             return
         yield let_go
-    # 6. Gated pods, moves off nodes that can't keep, Lost groups and new orders, until nothing frees units any more.
-    left = Left({}, {})
+    # 5. Placing, until nobody frees units for others, and what goes together is together.
+    left = Left()
     while True:
         freed = False
         for decision in _placings(book, spent, left):
             freed = freed or leaves_a_node(book, decision)
             yield decision
-        if not freed or spent.is_all():
+        if spent.is_all() or left.full or not (freed or is_torn(book)):
             break
-    # 7. Who got no place hears why, as things stand now that everyone was served (C59).
+    # 6. Who got no place hears why, as things stand now that everyone was served (C59).
     yield from _reasons(book, spent, left.sets)
     yield from telling_groups(book, spent, left.groups)
 
 
-class Left(msgspec.Struct, frozen=True):
-    """Who got no place so far: VMIs by uid, and groups of held claims."""
-
-    sets: dict[str, VmiView]
-    groups: dict[str, bool]
-
-
 def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
+    """Restore the invariant of sets; then gated pods, moves off nodes that can't keep, Lost groups and new orders."""
+    yield from restoring(book, spent)
     yield from _gated(book, spent, left.sets)
     yield from moving(book, spent)
-    yield from serving(book, spent, left.groups)
+    yield from serving(book, spent, left)
 
 
 def _gated(book: Book, spent: Spent, unplaced: dict[str, VmiView]) -> Iterator[d.Decision]:
@@ -153,9 +144,6 @@ def _gated(book: Book, spent: Spent, unplaced: dict[str, VmiView]) -> Iterator[d
             if (kept := keeping.begins(vmi, rank)) is not None:
                 yield kept
                 touched.look_again()
-            if opened is not None:
-                # Claims that were each alone go together now.
-                yield from restored(book, uid)
     if not spent.is_all() and (kept := keeping.follows(None)) is not None:
         yield kept
 

@@ -11,14 +11,15 @@ from msgspec.structs import replace
 from binder.book import Book
 from binder.budgets import first_over, sentence, told_alike
 from binder.evolve import Spent
-from binder.holdings import Holdings, counted, own_units, units_of
-from binder.order import DIRTY, FIRST, Rank, short_group
+from binder.holdings import Holdings, counted, is_apart, own_units, units_of
+from binder.order import AGAIN, APART, FIRST, Rank, short_group
 from binder.placement import Need, fit, kept_from, nearest
 from binder.settings import is_paused
 from binder.state import Holding
 from binder.touched import Touched
 from schemas import decisions as d
 from schemas.decisions import HeldClaim
+from schemas.objects import VmiView
 from schemas.reasons import Placing, Unkept, Wait
 
 MESSAGES = {
@@ -42,29 +43,27 @@ def freeing(book: Book) -> Iterator[d.HeldFreed]:
 
 def restoring(book: Book, spent: Spent) -> Iterator[d.Decision]:
     """Bring together what is split over nodes or partly Lost: onto one node, else it goes Lost whole (D10)."""
-    for group in book.held.line.members(DIRTY):
-        if spent.is_all():
-            return
-        gpu_set = book.state.sets.get(group)
-        if gpu_set is None or not gpu_set.node:
-            yield from _said_again(book, group)
-            yield from restored(book, group)
+    for line_group, restore in ((AGAIN, said_again), (APART, restored)):
+        for group in book.held.line.members(line_group):
+            if spent.is_all():
+                return
+            yield from restore(book, group)
+
+
+def is_torn(book: Book) -> bool:
+    """Say whether claims came together during a pass that stand apart: they are brought together in the same one."""
+    return APART in book.held.line.groups and not is_paused(book.state, book.settings)
 
 
 def restored(book: Book, group: str) -> Iterator[d.Decision]:
     """Bring one group together, if it is not: where a node that holds some of it takes all, there."""
     held = book.held.of(group)
-    nodes = sorted({one.node: True for one in held if one.node})
-    lost = [one for one in held if one.lost]
-    if len(nodes) < 2 and (not lost or len(lost) == len(held)):
-        # All on one node, or Pending beside it: those are served as new orders are.
+    if not is_apart(held) or is_paused(book.state, book.settings):
         return
-    gathered = affordable(book, held)
-    need = need_of(book, gathered)
-    if need is Wait.PAUSED:
-        return
+    nodes, gathered = sorted({one.node: True for one in held if one.node}), affordable(book, held)
+    need = need_of(book, gathered) if nodes and gathered else None
     # Who held units comes before everyone who waits for some: also where a node is kept.
-    node = fit(book, replace(need, kept="")) if isinstance(need, Need) and nodes else ""
+    node = fit(book, replace(need, kept="")) if isinstance(need, Need) else ""
     if node:
         yield _placed(book, gathered, node, Placing.GATHERED)
         return
@@ -72,7 +71,7 @@ def restored(book: Book, group: str) -> Iterator[d.Decision]:
     yield d.HeldLost(held[0].namespace, claims_of_group(book, held), nodes[0] if nodes else "", Unkept.SPLIT, message)
 
 
-def _said_again(book: Book, group: str) -> Iterator[d.Decision]:
+def said_again(book: Book, group: str) -> Iterator[d.Decision]:
     """Say again what a server back from a backup shows as it was before (T12)."""
     for one in book.held.of(group):
         if not one.again:
@@ -100,24 +99,44 @@ def leaves_a_node(book: Book, decision: d.Decision) -> bool:
             return False
 
 
-def serving(book: Book, spent: Spent, unplaced: dict[str, bool]) -> Iterator[d.HeldPlaced]:
+class Left:
+    """Who got no place so far: VMIs by uid, and groups of held claims; `full`: telling them ends the input (T5)."""
+
+    def __init__(self) -> None:
+        self.sets: dict[str, VmiView] = {}
+        self.groups: dict[str, bool] = {}
+        self.full = False
+
+
+def serving(book: Book, spent: Spent, left: Left) -> Iterator[d.HeldPlaced]:
     """Rebind what is Lost, then bind new orders, oldest first; name who gets no place (D6)."""
-    touched = Touched(book, book.held)
+    touched, untold = Touched(book, book.held), 0
     rank = FIRST
     while (head := _next(book.held, touched, rank)) is not None:
         rank, group = head, head[-1]
         held = book.held.of(group)
-        if spent.is_all():
+        if spent.is_all(untold):
+            left.full = True
             break
         if all(one.node for one in held) or book.goes_with_set(group):
             continue
         need = _standing(book, held)
         node = fit(book, need, touched.among(group)) if isinstance(need, Need) else ""
         if not node:
-            unplaced[group] = True
+            left.groups[group] = True
+            untold += _is_untold(held, need)
             continue
         yield _placed(book, held, node, Placing.REBOUND if any(one.lost for one in held) else Placing.ORDERED)
         touched.look_again()
+
+
+def _is_untold(held: list[Holding], need: Need | Wait | d.Over) -> bool:
+    """Say whether claims without a node are sure to be told something new at the end of this input."""
+    if isinstance(need, d.Over):
+        return any(not (one.reason is Wait.OVER_BUDGET and told_alike(one.over, need)) for one in held if not one.node)
+    if isinstance(need, Wait):
+        return any(one.reason is not need for one in held if not one.node)
+    return any(one.reason in {None, Wait.PAUSED} for one in held if not one.node)
 
 
 def _next(held: Holdings, touched: Touched, rank: Rank) -> Rank | None:
@@ -169,10 +188,14 @@ def _standing(book: Book, held: list[Holding]) -> Need | Wait | d.Over:
 
 
 def affordable(book: Book, held: list[Holding]) -> list[Holding]:
-    """Return claims that go together, without those that hold nothing yet where their budgets have no units left."""
-    if first_over(book.budgets, held[0].namespace, book.charging.asked_by(held)) is None:
-        return held
-    return [one for one in held if not book.charging.asked_by([one])]
+    """Return claims that go together, without the Pending ones where their budgets have no units left for them (B3).
+
+    None are returned where that would still be too much: some went Lost with the others before they held units.
+    """
+    for some in (held, [one for one in held if one.node or one.lost]):
+        if first_over(book.budgets, held[0].namespace, book.charging.asked_by(some)) is None:
+            return some
+    return []
 
 
 def need_of(book: Book, held: list[Holding], skipped: tuple[str, ...] = ()) -> Need | Wait:

@@ -56,9 +56,9 @@ class Spent:
         """Say whether something was decided about this set."""
         return uid in self._about
 
-    def is_all(self) -> bool:
-        """Say whether nothing new may be begun."""
-        return len(self._about) >= SETS_PER_INPUT_MAX or self._bytes >= BYTES_PER_INPUT_MAX
+    def is_all(self, expected: int = 0) -> bool:
+        """Say whether nothing new may be begun, so many that are sure to be decided yet included."""
+        return len(self._about) + expected >= SETS_PER_INPUT_MAX or self._bytes >= BYTES_PER_INPUT_MAX
 
 
 def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -> None:

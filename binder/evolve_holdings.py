@@ -161,9 +161,15 @@ def went_back(book: Book) -> None:
     """Have said again what a server back from a backup shows as it was before (T12)."""
     for key, holding in list(book.state.holdings.items()):
         shown = book.state.claim(key)
-        if holding.attached is None and shown is not None and shown.stamp < holding.stamp:
+        if shown is None or shown.stamp >= holding.stamp:
+            continue
+        if holding.attached is None and (holding.node or holding.lost or holding.reason):
             book.store_holding(key, replace(holding, again=True))
             book.held.mark(key)
+        elif holding.attached is not None and (gpu_set := book.state.sets.get(holding.attached.uid)) is not None:
+            # Its set is said again, as for the claims that it has of its own.
+            book.store_set(gpu_set.vmi.uid, replace(gpu_set, missing=True))
+            book.mark(gpu_set.vmi.uid)
 
 
 def hear(book: Book, outcome: Outcome) -> None:

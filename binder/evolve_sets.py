@@ -10,7 +10,6 @@ from binder.evolve_skips import look_again
 from binder.records import Kept
 from binder.skips import LEAVING_NS, STUCK_NS
 from binder.state import Admitted, GpuSet, Leaving, Skip, Touch
-from binder.usage import claims_of
 from schemas import decisions as d
 from schemas.events import Outcome
 from schemas.names import GATE
@@ -200,8 +199,7 @@ def confirm_pin(book: Book, pod: PodView) -> None:
 def claims_went_back(book: Book) -> None:
     """Have the claims said again that a server back from a backup shows no more, or as they were before (T12)."""
     for uid, gpu_set in list(book.state.sets.items()):
-        names = [claim.name for claim in claims_of(gpu_set)]
-        shown = [book.state.claim(f"{gpu_set.vmi.namespace}/{name}") for name in names]
+        shown = [book.state.claim(f"{gpu_set.vmi.namespace}/{claim.name}") for claim in gpu_set.claims]
         if any(claim is None or claim.stamp < gpu_set.stamp for claim in shown):
             book.store_set(uid, replace(gpu_set, missing=True))
             book.mark(uid)

@@ -1,37 +1,45 @@
-"""Why a VM runs where it runs, or why it waits, node by node: the same tests that decide, told in words."""
+"""Why a VM runs where it runs, or why it waits, and the same of held claims: told from the state alone.
+
+A place in the queue is no decision, as everyone's changes with each that is placed: it is told here, on asking.
+"""
 
 import msgspec
 
 from binder.book import Book
+from binder.decide_holdings import need_of as held_need
 from binder.decide_set import need_of
-from binder.placement import Need, obstacle
-from binder.rules.serving import HARD_EFFECTS, terms_accept, tolerates
-from binder.skips import SECOND, end_of
-from binder.state import GpuSet
-from binder.usage import units
+from binder.holdings import key_of
+from binder.judging import Asked, NodeVerdict, verdicts, volumes_of
+from binder.placement import Need
+from binder.state import GpuSet, Holding
+from binder.usage import claims_of, units
 from schemas.decisions import TemplateClaim
-from schemas.objects import NodeSelectorTerm, NodeView, PodView, Taint, VmiView
+from schemas.objects import VmiView
 from schemas.reasons import Wait
 
-CPU, IN_BYTES, HUGE_PAGES = "cpu", ("memory", "ephemeral-storage"), "hugepages-"
-MEBIBYTE = 1024 * 1024
 NOT_STARTED = "it has no VMI: it is stopped, or its start was refused, which its events tell"
+UNKNOWN = "no VM or VMI with a GPU reference, and no held claim, has this name"
 
 
-class NodeVerdict(msgspec.Struct, frozen=True):
-    """One node's answer: `reason` None means the set would fit; `free` of each resource of the set."""
+class ClaimStand(msgspec.Struct, frozen=True):
+    """How one held claim stands. `phase`: Bound, Pending or Lost; `vm`: who holds it, namespace/name."""
 
+    name: str
+    class_name: str
+    count: int
+    resource: str
+    phase: str
     node: str
-    reason: Wait | None
-    detail: str
-    free: dict[str, int]
-    offered: dict[str, int]
+    vm: str
+    summary: str
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """What is known of one VM's set. `phase`: Placed, Waiting, NotStarted or Unknown.
+    """What is known of one VM's set, or of one held claim (`kind`: vm or claim).
 
-    `place`: position in the queue from 1, 0 where it does not wait. `waits_ns`: logical time it waits.
+    `phase` of a VM: Placed, Waiting, NotStarted or Unknown; of a claim: Bound, Pending or Lost. `place`: position in
+    the queue from 1, 0 where it does not wait. `waits_ns`: logical time a VM waits. `held`: the held claims of the VM,
+    or those that go together with the claim, itself among them. `kept`: the node that is kept for the VM.
     """
 
     namespace: str
@@ -46,152 +54,134 @@ class Explanation(msgspec.Struct, frozen=True):
     place: int = 0
     waits_ns: int = 0
     nodes: tuple[NodeVerdict, ...] = ()
+    kind: str = "vm"
+    held: tuple[ClaimStand, ...] = ()
+    kept: str = ""
 
 
-def explain(book: Book, namespace: str, name: str) -> Explanation:
-    """Return why the VM (or bare VMI) `namespace/name` stands where it stands."""
+def explain(book: Book, namespace: str, name: str, *, claim: bool = False) -> Explanation:
+    """Return why the VM (or bare VMI) `namespace/name` stands where it stands, else the held claim of that name.
+
+    `claim`: the held claim, also where a VM has its name.
+    """
     state, key = book.state, f"{namespace}/{name}"
-    vmi = state.vmi(key)
+    holding, vmi, vm = state.holdings.get(key), state.vmi(key), state.vm(key)
+    if holding is not None and (claim or (vmi is None and vm is None)):
+        return _of_claim(book, holding)
+    if claim or (vmi is None and vm is None):
+        return Explanation(namespace, name, "Unknown", UNKNOWN)
+    gpu_set = state.sets.get(vmi.uid) if vmi is not None else None
     if vmi is None:
-        known = state.vm(key)
-        if known is None:
-            return Explanation(namespace, name, "Unknown", "no VM or VMI with a GPU reference has this name")
         return Explanation(namespace, name, "NotStarted", NOT_STARTED)
-    gpu_set = state.sets.get(vmi.uid)
     if gpu_set is None:
         return Explanation(namespace, name, "NotStarted", "no admitted launcher stands behind our gate yet")
-    if gpu_set.node:
-        told = "pinned, our gate removed" if gpu_set.pinned else "booked, the pin is being written"
-        return Explanation(
-            namespace,
-            name,
-            "Placed",
-            f"on {gpu_set.node}: {told}",
-            gpu_set.node,
-            gpu_set.pod,
-            gpu_set.pinned,
-            None,
-            gpu_set.claims,
-        )
-    pod = book.launcher_of(vmi)
-    need = need_of(book, vmi, gpu_set, pod) if pod is not None and gpu_set.claims else None
-    asked = _Asked(book, key, need, _volumes(book, vmi, pod)) if pod is not None and isinstance(need, Need) else None
-    verdicts = _verdicts(asked) if asked is not None else ()
-    waiting = [uid for uid, other in state.sets.items() if other.reason is not None and not other.node]
-    first = state.first_wait.get(key, gpu_set.opened_ns)
+    return _placed(book, gpu_set) if gpu_set.node else _waiting(book, vmi, gpu_set)
+
+
+def _placed(book: Book, gpu_set: GpuSet) -> Explanation:
+    told = "pinned, our gate removed" if gpu_set.pinned else "booked, the pin is being written"
+    told = gpu_set.leaving.message if gpu_set.leaving is not None else told
     return Explanation(
-        namespace,
-        name,
+        gpu_set.vmi.namespace,
+        gpu_set.vmi.name,
+        "Placed",
+        f"on {gpu_set.node}: {told}",
+        gpu_set.node,
+        gpu_set.pod,
+        gpu_set.pinned,
+        claims=gpu_set.claims,
+        held=_stands(book, gpu_set.vmi.uid),
+    )
+
+
+def _waiting(book: Book, vmi: VmiView, gpu_set: GpuSet) -> Explanation:
+    state, pod = book.state, book.launcher_of(vmi)
+    need = need_of(book, vmi, gpu_set, pod) if pod is not None and claims_of(gpu_set) else None
+    volumes = volumes_of(book, vmi, pod) if pod is not None else {}
+    waiting = [uid for uid, other in state.sets.items() if other.reason is not None and not other.node]
+    first = state.first_wait.get(vmi.key, gpu_set.opened_ns)
+    kept = state.kept.node if state.kept is not None and state.kept.vmi == gpu_set.vmi else ""
+    return Explanation(
+        vmi.namespace,
+        vmi.name,
         "Waiting" if gpu_set.reason else "NotStarted",
         gpu_set.message or (f"its booking ended: {gpu_set.released}" if gpu_set.released else "being looked at"),
         reason=gpu_set.reason,
         claims=gpu_set.claims,
         place=book.in_line(waiting).index(vmi.uid) + 1 if gpu_set.reason else 0,
         waits_ns=state.now_ns - first if gpu_set.reason else 0,
-        nodes=verdicts,
+        nodes=verdicts(Asked(book, vmi.key, need, volumes)) if isinstance(need, Need) else (),
+        held=_stands(book, vmi.uid),
+        kept=kept,
     )
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """What the waiting set of `vm` asks of each node; `volumes`: its bound ones by name, with who reaches them."""
-
-    book: Book
-    vm: str
-    need: Need
-    volumes: dict[str, tuple[NodeSelectorTerm, ...]]
-
-
-def _volumes(book: Book, vmi: VmiView, pod: PodView) -> dict[str, tuple[NodeSelectorTerm, ...]]:
-    found = {}
-    for name in sorted({*vmi.volumes, *pod.pvcs}):
-        pvc = book.state.pvc(f"{vmi.namespace}/{name}")
-        pv = book.state.pv(pvc.volume) if pvc is not None and pvc.volume else None
-        if pv is not None and pv.terms is not None:
-            found[name] = pv.terms
-    return found
-
-
-def _verdicts(asked: _Asked) -> tuple[NodeVerdict, ...]:
-    nodes = [asked.book.state.node(name) for name in sorted(asked.book.state.objects["nodes"])]
-    return tuple(_verdict(asked, node) for node in nodes if node is not None)
-
-
-def _verdict(asked: _Asked, node: NodeView) -> NodeVerdict:
-    reason = obstacle(asked.book, asked.need, node)
-    free = {resource: asked.book.free(node, resource) for resource in sorted(asked.need.units)}
-    offered = {resource: node.allocatable.get(resource, 0) for resource in sorted(asked.need.units)}
-    return NodeVerdict(node.name, reason, _detail(asked, node, reason), free, offered)
-
-
-def _detail(asked: _Asked, node: NodeView, reason: Wait | None) -> str:
-    need = asked.need
-    match reason:
-        case None:
-            return "would fit"
-        case Wait.NO_SUCH_DEVICE:
-            short = {r: n for r, n in sorted(need.units.items()) if node.allocatable.get(r, 0) < n}
-            return "; ".join(f"offers {node.allocatable.get(r, 0)} of {n} {r}" for r, n in short.items())
-        case Wait.NODE_NOT_READY:
-            return "cordoned" if node.unschedulable else "being deleted" if node.deleting else "not ready"
-        case Wait.TAINT_NOT_TOLERATED:
-            return "not tolerated: taint " + ", ".join(_taint(taint) for taint in _hard(node, need))
-        case Wait.NODE_AFFINITY:
-            wrong = [f"{key}={value}" for key, value in need.selector.items() if node.labels.get(key) != value]
-            return f"node selector {', '.join(sorted(wrong))}" if wrong else "required node affinity"
-        case Wait.VOLUME_ELSEWHERE:
-            away = [name for name, terms in asked.volumes.items() if not terms_accept(terms, node)]
-            return f"out of its reach: volume {', '.join(away)}"
-        case Wait.NO_ROOM:
-            return _short(asked.book, node, need.units)
-        case Wait.NO_ROOM_OTHER:
-            return _short(asked.book, node, need.requests)
-        case Wait.NODE_SKIPPED:
-            return _skipped(asked, node)
-        case _:
-            return str(reason)
-
-
-def _skipped(asked: _Asked, node: NodeView) -> str:
-    """Say what the node did, how often, and how long it is skipped for unless it changes first."""
-    skip = asked.book.skips.at(asked.vm, node.name)
-    if skip is None:
-        return str(Wait.NODE_SKIPPED)
-    left = (end_of(skip) - asked.book.state.now_ns + SECOND - 1) // SECOND
-    until = f"for {left} s more" if skip.changed else f"until it changes, for {left} s at most"
-    return f"did not take this VM ({skip.why}, {skip.fails} in a row): skipped {until}"
-
-
-def _short(book: Book, node: NodeView, wanted: dict[str, int]) -> str:
-    return "; ".join(
-        f"{_amount(name, max(book.free(node, name), 0))} of {_amount(name, amount)} {name} free"
-        for name, amount in sorted(wanted.items())
-        if amount and book.free(node, name) < amount
+def _of_claim(book: Book, holding: Holding) -> Explanation:
+    """Explain a held claim: with its VM's set where a launcher waits for it, else by what it asks of nodes itself."""
+    group = book.held.group_of.get(key_of(holding), "")
+    gpu_set, vmi = book.state.sets.get(group), book.vmi_of(group)
+    with_set = _waiting(book, vmi, gpu_set) if gpu_set is not None and vmi is not None and not gpu_set.node else None
+    stand = _stand(holding)
+    nodes, place = (with_set.nodes, with_set.place) if with_set is not None and book.goes_with_set(group) else ((), 0)
+    if not holding.node and not holding.freed and not book.goes_with_set(group):
+        need = held_need(book, book.held.of(group))
+        nodes = verdicts(Asked(book, "", need)) if isinstance(need, Need) else ()
+        place = _place(book, group)
+    return Explanation(
+        holding.namespace,
+        holding.claim.name,
+        stand.phase,
+        stand.summary,
+        holding.node,
+        reason=None if holding.node else holding.reason,
+        place=place,
+        nodes=nodes,
+        kind="claim",
+        held=_stands(book, group) or (stand,),
     )
 
 
-def _amount(name: str, amount: int) -> str:
-    """Return an amount as people write it: cores, MiB, units."""
-    if name == CPU:
-        rest = f"{amount % 1000:03}".rstrip("0")
-        return f"{amount // 1000}.{rest}" if rest else str(amount // 1000)
-    if name in IN_BYTES or name.startswith(HUGE_PAGES):
-        return f"{amount // MEBIBYTE:,}Mi"
-    return str(amount)
+def _place(book: Book, group: str) -> int:
+    """Return a group's position among the held claims that wait, 0 where it is in no line."""
+    places = book.held.line.places
+    own = places.get(group)
+    return sum(1 for rank, _ in places.values() if rank <= own[0]) if own is not None else 0
 
 
-def _hard(node: NodeView, need: Need) -> list[Taint]:
-    return [
-        taint
-        for taint in node.taints
-        if taint.effect in HARD_EFFECTS and not all(tolerates(tolerations, taint) for tolerations in need.tolerations)
-    ]
+def _stands(book: Book, group: str) -> tuple[ClaimStand, ...]:
+    return tuple(map(_stand, book.held.of(group)))
 
 
-def _taint(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+def _stand(holding: Holding) -> ClaimStand:
+    claim, vmi = holding.claim, holding.attached
+    phase = "Bound" if holding.node else "Lost" if holding.lost else "Pending"
+    return ClaimStand(
+        claim.name,
+        claim.class_name,
+        claim.count,
+        claim.resource,
+        phase,
+        holding.node,
+        f"{vmi.namespace}/{vmi.name}" if vmi is not None else "",
+        _summary(holding),
+    )
+
+
+def _summary(holding: Holding) -> str:
+    if holding.freed:
+        return "it is being deleted, and its units are free"
+    if holding.node:
+        return f"on {holding.node}"
+    lost = f"its node could not keep it ({holding.lost})" if holding.lost else ""
+    return ": ".join(word for word in (lost, holding.message) if word) or "being looked at"
 
 
 def held(book: Book) -> list[tuple[GpuSet, dict[str, int]]]:
     """Return every set with its units, by namespace and VMI name: what a table of the state shows."""
     sets = sorted(book.state.sets.values(), key=lambda gpu_set: gpu_set.vmi)
     return [(gpu_set, units(gpu_set)) for gpu_set in sets]
+
+
+def every_claim(book: Book) -> list[tuple[str, ClaimStand]]:
+    """Return every held claim with its namespace, by namespace and name."""
+    return [(one.namespace, _stand(one)) for _, one in sorted(book.state.holdings.items())]

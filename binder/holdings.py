@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from binder.indexes import Indexes
 from binder.members import Members
-from binder.order import DIRTY, Group, Line, Rank, budget_groups, woken_by
+from binder.order import AGAIN, APART, DIRTY, Group, Line, Rank, budget_groups, woken_by
 from binder.state import Holding, State
 from binder.usage import Amounts, Share
 from schemas.decisions import HeldClaim
@@ -116,12 +116,20 @@ class Holdings:
     def _line_up(self, group: str) -> None:
         held = self.of(group)
         groups: tuple[Group, ...] = (DIRTY,) if self.is_dirty(group) else ()
+        if not self.is_booked(group):
+            groups += (APART,) if is_apart(held) else ()
+            groups += (AGAIN,) if any(one.again for one in held) else ()
         waiting = [holding for holding in held if not holding.node]
         if waiting and not self._goes_with_set(group):
             asked = units_of(counted(self._state, holding) for holding in held)
             groups += woken_by(waiting[0].reason, asked, own_units(held).values())
             groups += budget_groups(waiting[0].reason, waiting[0].over)
         self._line.put(group, self._rank(group, held), groups)
+
+    def is_booked(self, group: str) -> bool:
+        """Say whether a launcher's booking uses the claims of a group: then they stay as they are."""
+        gpu_set = self._state.sets.get(group)
+        return gpu_set is not None and bool(gpu_set.node)
 
     def _rank(self, group: str, held: list[Holding]) -> Rank:
         oldest = min(((self._created(one), one.namespace, one.claim.name) for one in held), default=(0, "", ""))
@@ -141,6 +149,12 @@ class Holdings:
 def key_of(holding: Holding) -> str:
     """Return the key of a holding's claim."""
     return f"{holding.namespace}/{holding.claim.name}"
+
+
+def is_apart(held: list[Holding]) -> bool:
+    """Say whether a group is split over nodes or partly Lost; Pending beside a node is served as new orders are."""
+    lost = [one for one in held if one.lost]
+    return len({one.node: True for one in held if one.node}) > 1 or 0 < len(lost) < len(held)
 
 
 def counted(state: State, holding: Holding) -> HeldClaim | None:

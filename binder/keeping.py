@@ -138,11 +138,20 @@ def leaving_units(book: Book, name: str, resource: str) -> int:
     return sum(units(gpu_set).get(resource, 0) for gpu_set in sets if is_leaving(book, gpu_set))
 
 
+def is_used_unbooked(book: Book, group: str) -> bool:
+    """Say whether a launcher of the VMI that holds these claims was let go without a booking of ours: it may run."""
+    pods = (book.state.pod(key) for key in book.index.pods_by_vmi.of(group))
+    return any(pod.launcher and not pod.ended and GATE not in pod.gates for pod in pods if pod is not None)
+
+
 def _loose_units(book: Book, name: str, resource: str) -> int:
-    """Return the units on a node of held claims that no booked launcher uses: these can be moved."""
-    holdings = [book.state.holdings[key] for key in book.troubles.holdings.of(name)]
-    shares = [share[1] for one in holdings if (share := share_of(book.state, one)) is not None]
-    return sum(amounts.get(resource, 0) for amounts in shares)
+    """Return the units on a node of held claims that no launcher uses: these can be moved."""
+    count = 0
+    for key in book.troubles.holdings.of(name):
+        share = share_of(book.state, book.state.holdings[key])
+        if share is not None and not is_used_unbooked(book, book.held.group_of.get(key, "")):
+            count += share[1].get(resource, 0)
+    return count
 
 
 def _in_order(book: Book, uids: Iterable[str]) -> list[GpuSet]:

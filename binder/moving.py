@@ -12,11 +12,10 @@ from binder.book import Book
 from binder.decide_holdings import affordable, claims_of_group, need_of
 from binder.evolve import Spent
 from binder.holdings import share_of
-from binder.keeping import MESSAGES, leaving_units, nodes_to_leave, short_resources, unkept
+from binder.keeping import MESSAGES, is_used_unbooked, leaving_units, nodes_to_leave, short_resources, unkept
 from binder.placement import Need, fit
 from binder.state import Holding
 from schemas import decisions as d
-from schemas.names import GATE
 from schemas.reasons import Placing, Unkept
 
 
@@ -50,12 +49,6 @@ def groups_on(book: Book, name: str) -> list[str]:
     return sorted(loose, key=book.held.age)
 
 
-def is_used_unbooked(book: Book, group: str) -> bool:
-    """Say whether a launcher of the VMI that holds these claims was let go without a booking of ours: it may run."""
-    pods = (book.state.pod(key) for key in book.index.pods_by_vmi.of(group))
-    return any(pod.launcher and not pod.ended and GATE not in pod.gates for pod in pods if pod is not None)
-
-
 def units_on(book: Book, group: str, name: str, resource: str) -> int:
     """Return the units of a resource that a group has on a node, apart from those that a launcher's booking counts."""
     shares = [share for one in book.held.of(group) if (share := share_of(book.state, one)) and share[0] == name]
@@ -65,7 +58,7 @@ def units_on(book: Book, group: str, name: str, resource: str) -> int:
 def moved(book: Book, group: str, name: str, why: Unkept) -> d.HeldPlaced | d.HeldLost:
     """Move a group to the fullest other node that takes all of it, else let it go Lost."""
     held = affordable(book, book.held.of(group))
-    need = need_of(book, held, (name,))
+    need = need_of(book, held, (name,)) if held else None
     # Who held units comes before everyone who waits for some: also where a node is kept.
     node = fit(book, replace(need, kept="")) if isinstance(need, Need) else ""
     if node:

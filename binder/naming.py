@@ -38,4 +38,12 @@ def _claim(book: Book, vmi: VmiView, holding: Holding | None) -> HeldClaim | Wai
             return Wait.CLAIM_IN_USE
     elif holding.attached.uid != vmi.uid:
         return Wait.CLAIM_IN_USE
-    return counted(book.state, holding) or Wait.CLASS_NOT_FOUND
+    return _as_opened(book, vmi, holding) or counted(book.state, holding) or Wait.CLASS_NOT_FOUND
+
+
+def _as_opened(book: Book, vmi: VmiView, holding: Holding) -> HeldClaim | None:
+    """Return the claim as the set was opened with it, if it was never placed: the launcher was made for that (T24)."""
+    gpu_set = book.state.sets.get(vmi.uid)
+    if gpu_set is None or holding.attached is None or holding.claim.resource:
+        return None
+    return next((claim for claim in gpu_set.held if claim.uid == holding.claim.uid), None)

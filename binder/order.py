@@ -24,6 +24,8 @@ DIRTY: Group = ("dirty", "", 0)
 ENDS: Group = ("ends", "", 0)
 ON_NODES: Group = ("nodes", "", 0)
 BUDGET = "budget"
+APART: Group = ("apart", "", 0)
+AGAIN: Group = ("again", "", 0)
 PATIENT: Group = ("patient", "", 0)
 """Sets that have waited so long that a node is kept for the first of them that room alone keeps from its place."""
 

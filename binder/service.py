@@ -23,7 +23,16 @@ from binder.step import RULES_VERSION, step
 from binder.tip import Tip, canonical
 from schemas.chain import EventsDigest
 from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
-from schemas.events import MESSAGE_VERSION, Continue, PodRequest, Tick, VmiRequest, decode_event, encode_event
+from schemas.events import (
+    MESSAGE_KINDS,
+    MESSAGE_VERSION,
+    Continue,
+    PodRequest,
+    Tick,
+    VmiRequest,
+    decode_event,
+    encode_event,
+)
 from schemas.frames import Entry, Epoch, Void, entry_bytes
 from schemas.names import SETTINGS_CONFIGMAP
 from schemas.streams import DECISIONS, EVENTS, EVENTS_CONTINUE, EVENTS_TICK
@@ -139,6 +148,7 @@ class Binder:
             RULES_VERSION,
             events_last,
             (MESSAGE_VERSION,),
+            message_kinds=MESSAGE_KINDS,
         )
         try:
             epoch = await open_epoch(self._journal, record)

@@ -97,6 +97,9 @@ class Troubles:
 
     def settle(self, before: GpuSet | Holding | None, after: GpuSet | Holding | None) -> None:
         """Look at the nodes of a booking that changed: it may be let go now where it could not be before."""
+        if isinstance(before, GpuSet) and isinstance(after, GpuSet) and _weighs_the_same(before, after):
+            self.look(after.node)
+            return
         for name in dict.fromkeys(side.node for side in (before, after) if side is not None):
             self.refresh(name)
 
@@ -183,6 +186,16 @@ class Troubles:
     def _await(self, name: str, at_ns: int) -> None:
         if at_ns > self._state.now_ns:
             heapq.heappush(self.due, (at_ns, name))
+
+
+def _weighs_the_same(before: GpuSet, after: GpuSet) -> bool:
+    """Say whether a set asks the same of the same node."""
+    return (before.node, before.claims, before.held, before.requests) == (
+        after.node,
+        after.claims,
+        after.held,
+        after.requests,
+    )
 
 
 def _move(members: Members, member: str, before: str, after: str) -> None:

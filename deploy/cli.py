@@ -53,6 +53,8 @@ _COMMANDS = (
     (adopting.void, "void", _WORK, LOG_CODES, "Skip one input that nobody can read."),
     (commanding.pause, "pause", _WORK, LOG_CODES, "Place nothing for now; what runs goes on."),
     (commanding.resume, "resume", _WORK, LOG_CODES, "Place again."),
+    (commanding.move, "move", _WORK, LOG_CODES, "Move held claims, or a VM not started yet, to another node."),
+    (commanding.release, "release", _WORK, LOG_CODES, "End a booking that no running VM needs."),
     (commanding.unskip, "unskip", _WORK, LOG_CODES, "Try a VM again on nodes that did not take it."),
     (replay.explain, "explain", _ASK, LOG_CODES, "Why a VM runs where it runs, or why it waits."),
     (replay.replay, "replay", _ASK, LOG_CODES, "The state as it stood at any place of the log."),

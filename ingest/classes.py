@@ -4,9 +4,8 @@ import msgspec
 
 from ingest.metadata import Metadata, head
 from schemas import names
+from schemas.classes import CONFLICT_CONDITION
 from schemas.objects import ClaimView, ClassView, Stamp, Toleration
-
-CONFLICT = "ResourceNameConflict"
 
 
 class TolerationBody(msgspec.Struct, frozen=True, rename="camel"):
@@ -83,7 +82,7 @@ def read_class(raw: msgspec.Raw | bytes) -> ClassView:
         max_count=found.spec.max_count,
         tolerations=tuple(body.view() for body in found.spec.tolerations or ()),
         licence_secret=found.spec.license.secret_name if found.spec.license else "",
-        conflict=any(c.type == CONFLICT and c.status == "True" for c in conditions),
+        conflict=any(c.type == CONFLICT_CONDITION and c.status == "True" for c in conditions),
         created=found.metadata.created,
         finalizers=found.metadata.finalizers or (),
     )

@@ -48,7 +48,7 @@ class Ingest:
         self.outlet = Outlet(journal, self.credit, self._leader, secrets.token_hex(8))
         self._marks = Marks(self.outlet, marks_s)
         self.watching = {
-            source.kind: Watching(source, kube, self.outlet, self._marks, unserved_s=unserved_s)
+            source.kind: Watching(source, kube, self.outlet, self._marks, unserved_s=unserved_s, on_rewind=self._rewind)
             for source in watched(settings_namespace)
         }
 
@@ -57,6 +57,11 @@ class Ingest:
         self._marks.drop()
         for watching in self.watching.values():
             watching.ask()
+
+    def _rewind(self) -> None:
+        """List every kind anew: one showed that the API server came back from a backup (T12)."""
+        for watching in self.watching.values():
+            watching.rewind()
 
     async def run(self) -> None:
         """Run until cancelled."""

@@ -1,13 +1,13 @@
 """One kind's sessions: list, then watch, and list again when the watch can't go on (T11, T12, C22, D12).
 
 A session is opened before its list, so that nothing is placed while a kind is not followed. It ends
-when the watch's version is forgotten (410), when the API server's versions went back (T12), and when
-the kind is not served any more.
+when the watch's version is forgotten (410), when the API server's versions went back, also where only
+another kind shows it (T12), and when the kind is not served any more.
 """
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -54,12 +54,21 @@ class _NewSession(Exception):
 class Watching:
     """Follows one kind for ever. `unserved_s`: how often a kind that is not served is looked for.
 
+    `on_rewind` hears of versions that went back: the other kinds' did too, unseen where enough was written since.
+
     `version` is the resourceVersion up to which everything was published; `unreadable` and `dropped`
     count objects that could not be read and changes that no view shows.
     """
 
     def __init__(
-        self, source: Source, kube: Kube, outlet: Outlet, marks: Marks, *, unserved_s: float = UNSERVED_S
+        self,
+        source: Source,
+        kube: Kube,
+        outlet: Outlet,
+        marks: Marks,
+        *,
+        unserved_s: float = UNSERVED_S,
+        on_rewind: Callable[[], None] = lambda: None,
     ) -> None:
         self.source = source
         self._kind = source.kind
@@ -67,6 +76,8 @@ class Watching:
         self._outlet = outlet
         self._marks = marks
         self._unserved_s = unserved_s
+        self._on_rewind = on_rewind
+        self._is_rewound = False
         self._shown = Shown()
         self._session = 0
         self._asks = 0
@@ -90,6 +101,13 @@ class Watching:
         if self._reading is not None:
             self._reading.stop()
 
+    def rewind(self) -> None:
+        """Believe that the API server came back from a backup, and list anew (T12)."""
+        self._is_rewound = True
+        self._wake.set()
+        if self._reading is not None:
+            self._reading.stop()
+
     async def run(self) -> None:
         """Hold one session after the other."""
         self.version = self.version or await self._outlet.last_known(self._kind)
@@ -105,6 +123,7 @@ class Watching:
     async def _hold_session(self, *, rewound: bool) -> None:
         self._marks.forget(self._kind)
         self._shown.relist()
+        self._is_rewound = False
         self._session = await self._outlet.open(self._kind, rewound=rewound)
         await self._list(rewound=rewound)
         while True:
@@ -117,7 +136,7 @@ class Watching:
         while not version or token:
             page = await self._page(token)
             if not version and not rewound and rv_after(self.version, page.resource_version):
-                raise _NewSession("the API server's versions went back", rewound=True)
+                raise self._went_back()
             version, token = page.resource_version, page.continue_token
             news = [self._news(WatchEvent("ADDED", item))[0] for item in page.items]
             await self._publish(news)
@@ -125,9 +144,17 @@ class Watching:
         self._shown.listed()
         self.version = version
 
+    def _went_back(self) -> _NewSession:
+        """Return the end of a session whose server went back in time; the other kinds hear of it once."""
+        if not self._is_rewound:
+            self._on_rewind()
+        return _NewSession("the API server's versions went back", rewound=True)
+
     async def _page(self, token: str = "", limit: int = PAGE) -> ListPage:
         """Read a page of the list, for as long as it takes. Raises `_NewSession`."""
         while True:
+            if self._is_rewound:
+                raise self._went_back()
             try:
                 page = await self._kube.list_page(
                     self.source.resource, namespace=self.source.namespace, limit=limit, continue_token=token
@@ -171,7 +198,7 @@ class Watching:
             asks = self._asks
             newest = (await self._page(limit=1)).resource_version
             if rv_after(self.version, newest):
-                raise _NewSession("the API server's versions went back", rewound=True)
+                raise self._went_back()
         if self._rounds_left:
             self._target = newest
             self._answer()
@@ -200,7 +227,7 @@ class Watching:
             self._sessions.succeeded()
         if reading.error is not None:
             await self._cut(reading.error)
-        elif asks == self._asks:
+        elif asks == self._asks and not self._is_rewound:
             await self._ended(seen=seen)
 
     async def _cut(self, error: ApiError) -> None:
@@ -230,7 +257,7 @@ class Watching:
                 item, version = self._news(event)
                 news.append(item)
             if version and rv_after(newest, version):
-                raise _NewSession("the API server's versions went back", rewound=True)
+                raise self._went_back()
             newest = version or newest
         await self._publish(news)
         self.version = newest

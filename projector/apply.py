@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import assert_never
 
 from binder.kube import ApiError, Kube
 from projector import effects as x
 from projector import render
 from projector.claims import ClaimWriter
+from projector.clock import wall
 from projector.finalizers import Guarded, guard, unguard
 from projector.pins import PinWriter
 from projector.pods import drop_pod
@@ -18,11 +19,6 @@ from projector.vmis import drop_vmi
 from schemas.kinds import EVENT, GPU_CLAIM, GPU_CLASS
 from schemas.names import CLAIM_FINALIZER, CLASS_FINALIZER
 from schemas.writes import ALREADY_EXISTS
-
-
-def wall() -> datetime:
-    """Return the time now, for the times of conditions and events; nothing is decided by it."""
-    return datetime.now(UTC)
 
 
 class Applier:

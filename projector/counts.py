@@ -1,9 +1,11 @@
-"""Class status: how much of each class there is, counted from the folded state, at most once a second each.
+"""Class status: how much of each class there is and whose its name is, from the folded state, at most once a second.
 
 Counts are no decisions. They carry a stamp all the same, so that an old count never overwrites a newer one.
 """
 
 import asyncio
+from collections.abc import Callable
+from datetime import datetime
 from typing import Self
 
 import msgspec
@@ -12,6 +14,8 @@ import structlog
 from binder.book import Book
 from binder.kube import ApiError, Kube, PatchKind
 from binder.rules.serving import every_class_tolerates
+from projector.clock import wall
+from projector.conflicts import Conflicts
 from projector.reads import read
 from schemas.classes import ClassStatus
 from schemas.conditions import ShownStamp
@@ -82,8 +86,10 @@ def _serves(node: NodeView, view: ClassView) -> bool:
 class ClassCounts:
     """Keeps the counts in class status true. `changed()` after each step; `run(book)` beside them."""
 
-    def __init__(self, kube: Kube) -> None:
+    def __init__(self, kube: Kube, clock: Callable[[], datetime] = wall) -> None:
         self._kube = kube
+        self._clock = clock
+        self._conflicts = Conflicts(kube)
         self._news = asyncio.Event()
         self._shown: dict[str, Amount] = {}
 
@@ -107,6 +113,12 @@ class ClassCounts:
         for name, amount in sorted(counted.items()):
             if self._shown.get(name) != amount:
                 await self._write_one(name, amount, stamp)
+        for name, elder in self._conflicts.due(book).items():
+            try:
+                await self._conflicts.write(book, name, elder, stamp, f"{self._clock():%Y-%m-%dT%H:%M:%SZ}")
+            except ApiError as error:
+                self._conflicts.forget(name)
+                self._not_written(name, error)
 
     async def _write_one(self, name: str, amount: Amount, stamp: ShownStamp) -> None:
         try:
@@ -127,9 +139,12 @@ class ClassCounts:
         except ApiError as error:
             # Forgotten, so that it is read again; counted again with the next change, or now if it was not reached.
             self._shown.pop(name, None)
-            log.info("counts.not-written", gpu_class=name, code=error.code, reason=error.reason)
-            if error.code != 404:
-                self._news.set()
+            self._not_written(name, error)
+
+    def _not_written(self, name: str, error: ApiError) -> None:
+        log.info("counts.not-written", gpu_class=name, code=error.code, reason=error.reason)
+        if error.code != 404:
+            self._news.set()
 
     async def _shows(self, name: str, amount: Amount) -> bool:
         found = await read(self._kube, GPU_CLASS, "", name, SeenClass)

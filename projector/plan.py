@@ -20,7 +20,7 @@ from projector.effects import (
 from projector.plan_held import event_name, guards, shows
 from schemas.claims import PLACED_REASON, Phase
 from schemas.decisions import ClaimDropped, ClassFreed, ClassGuarded, VmiId
-from schemas.objects import ClaimView
+from schemas.objects import ClaimView, Stamp
 from schemas.reasons import GiveUp
 
 Single = DropClaim | GuardClass | UnguardClass
@@ -53,6 +53,15 @@ def single(decision: ClaimDropped | ClassGuarded | ClassFreed) -> Single:
             return GuardClass(VmiId("", "", ""), decision.name, decision.uid)
         case ClassFreed():
             return UnguardClass(VmiId("", "", ""), decision.name, decision.uid)
+
+
+def guards_told(state: State) -> tuple[tuple[Single, Stamp], ...]:
+    """Name the finalizers of classes that were told to come or go and are not seen to have, with who told (K2)."""
+    found: list[tuple[Single, Stamp]] = []
+    for name, told in sorted(state.class_guards.items()):
+        decision = ClassFreed(name, told.uid) if told.freed else ClassGuarded(name, told.uid)
+        found.append((single(decision), told.stamp))
+    return tuple(found)
 
 
 def undecided(state: State) -> tuple[DropClaim, ...]:

@@ -12,13 +12,14 @@ from binder.follower import Follower
 from binder.journal import Journal
 from binder.kube import Kube
 from binder.state import GpuSet, Holding, State
-from projector.apply import Applier, wall
+from projector.apply import Applier
 from projector.budget_counts import BudgetCounts
+from projector.clock import wall
 from projector.counts import ClassCounts
 from projector.effects import AnyEffect, Stage
 from projector.lanes import QUICKLY, SLOWLY, Lanes, Pace
 from projector.outbox import Outbox
-from projector.plan import Single, is_open, plan, single, undecided
+from projector.plan import Single, guards_told, is_open, plan, single, undecided
 from projector.plan_held import held_by, is_open_held, plan_held
 from projector.tenant_budgets import TenantBudgets
 from projector.usage_records import UsageRecords
@@ -72,7 +73,7 @@ class Projector:
         sets_at_once: int = SETS_AT_ONCE,
     ) -> None:
         self._applier = Applier(kube, instance=instance, clock=clock)
-        self._counts = (ClassCounts(kube), BudgetCounts(kube), TenantBudgets(kube))
+        self._counts = (ClassCounts(kube, clock), BudgetCounts(kube), TenantBudgets(kube))
         self._usage = UsageRecords(kube)
         self._outbox = Outbox(journal)
         self._lanes: Lanes[_Set | Holding | _One | _Closed] = Lanes()
@@ -108,6 +109,8 @@ class Projector:
                 self._lanes.put(holding.claim.uid, holding)
         for effect in undecided(state):
             self._lanes.put(effect.uid, _One(effect))
+        for guard, stamp in guards_told(state):
+            self._lanes.put(guard.uid, _One(guard, stamp))
 
     def take(self, state: State, touched: Iterable[str], decided: Iterable[tuple[Stamp, d.Decision]]) -> None:
         """Take up the sets that decisions changed, the held claims that they speak of, and single objects."""

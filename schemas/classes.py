@@ -17,6 +17,10 @@ _RESOURCE_NAME = (
 _NOT_NATIVE = "!self.split('/')[0].endsWith('kubernetes.io') && !self.startsWith('requests.')"
 
 
+CONFLICT_CONDITION = "ResourceNameConflict"
+"""The condition of a class whose resource name an older class has (K1)."""
+
+
 class Mode(StrEnum):
     """How a unit reaches the guest."""
 

@@ -224,6 +224,10 @@ class UnknownMessage(Exception):
         self.kind, self.version, self.sequence = kind, version, sequence
 
 
+MESSAGE_KINDS = tuple(sorted(_tags))
+"""Every kind of message that this program reads: what its epochs announce (T6)."""
+
+
 def encode_event(event: AnyEvent) -> bytes:
     """Return the event's stored body."""
     return _encoder.encode(event)

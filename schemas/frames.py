@@ -28,7 +28,8 @@ class Genesis(msgspec.Struct, frozen=True, tag="genesis", omit_defaults=True):
 class Epoch(msgspec.Struct, frozen=True, tag="epoch", omit_defaults=True):
     """A new leader speaks: appended without an expected sequence (T2). `nonce` tells two holders apart.
 
-    `message_versions` are the EVENTS message versions that edges may publish in this epoch (T6).
+    `message_versions` and `message_kinds` are what edges may publish to EVENTS in this epoch (T6): a version
+    that adds a kind is told by it alone, so that a rollback can read everything.
     `events_last` is the EVENTS tail the leader saw: it places only after progress beyond it (T11).
     """
 
@@ -41,6 +42,7 @@ class Epoch(msgspec.Struct, frozen=True, tag="epoch", omit_defaults=True):
     events_last: int
     message_versions: tuple[int, ...]
     version: int = LOG_VERSION
+    message_kinds: tuple[str, ...] = ()
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""`gpubinder pause`, `resume` and `unskip`: an operator's hand, decided and logged like everything else."""
+"""An operator's hand, decided and logged like the rest: `gpubinder pause`, `resume`, `move`, `release`, `unskip`."""
 
 import getpass
 import socket
@@ -67,6 +67,61 @@ def resume(
     carry_out(_say(reach, Order.RESUME, who=who, wait=wait, json=json))
 
 
+def move(
+    *,
+    what: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The held claim, or the VM.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="NODE", help="The node. Without it: the fullest other one with room.")
+    ] = "",
+    who: Who = "",
+    wait: Patience = 30,
+    json: o.Json = False,
+    nats: o.NatsUrl = "",
+    nats_creds: o.NatsCreds = None,
+    nats_ca: o.NatsCa = None,
+    nats_cert: o.NatsCert = None,
+    nats_key: o.NatsKey = None,
+    data: o.Data = o.DEFAULT_DATA,
+) -> None:
+    """Move held claims, or a VM that has not started, to [bold]another node[/]; what runs is never touched.
+
+    Claims that go together move together. A VM that is pinned and has not started is started anew, and skips its
+    node for ten minutes. Where a launcher runs, or may run, the command fails and says so: stop the VM first.
+
+    [bold]Examples[/]
+      gpubinder move tenant-a/my-gpu --nats nats://nats:4222
+      gpubinder move tenant-a/my-gpu --to node-7
+    """
+    reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)
+    carry_out(_say_of(reach, Order.MOVE, what, to, who=who, wait=wait, json=json))
+
+
+def release(
+    *,
+    what: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The held claim, or the VM.")],
+    who: Who = "",
+    wait: Patience = 30,
+    json: o.Json = False,
+    nats: o.NatsUrl = "",
+    nats_creds: o.NatsCreds = None,
+    nats_ca: o.NatsCa = None,
+    nats_cert: o.NatsCert = None,
+    nats_key: o.NatsKey = None,
+    data: o.Data = o.DEFAULT_DATA,
+) -> None:
+    """End a booking by hand: [bold]its units are free[/] for others; what runs is never touched.
+
+    Held claims go Lost with those they go together with, and are bound anew after ten minutes at the earliest. A VM
+    that waits for its pin is gathered anew; one that is pinned and has not started is started anew. Where a launcher
+    runs, or may run, the command fails and says so: stop the VM first.
+
+    [bold]Example[/]
+      gpubinder release tenant-a/my-gpu --who "night shift" --nats nats://nats:4222
+    """
+    reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)
+    carry_out(_say_of(reach, Order.RELEASE, what, "", who=who, wait=wait, json=json))
+
+
 def unskip(
     *,
     vm: Annotated[str, typer.Argument(metavar="NAMESPACE/VM", help="The VM that skips nodes.")],
@@ -91,14 +146,16 @@ def unskip(
       gpubinder unskip tenant-a/vm1 node-7 --nats nats://nats:4222
     """
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)
-    carry_out(_unskip(reach, vm, node, who=who, wait=wait, json=json))
+    carry_out(_say_of(reach, Order.UNSKIP, vm, node, who=who, wait=wait, json=json))
 
 
-async def _unskip(reach: o.NatsOptions, vm: str, node: str, *, who: str, wait: int, json: bool) -> int | None:
-    namespace, slash, name = vm.partition("/")
+async def _say_of(
+    reach: o.NatsOptions, order: Order, what: str, node: str, *, who: str, wait: int, json: bool
+) -> int | None:
+    namespace, slash, name = what.partition("/")
     if not (namespace and slash and name) or "/" in name:
-        raise Failed(f"{vm}: name the VM as NAMESPACE/NAME", USAGE)
-    return await _say(reach, Order.UNSKIP, (namespace, name, node), who=who, wait=wait, json=json)
+        raise Failed(f"{what}: name it as NAMESPACE/NAME", USAGE)
+    return await _say(reach, order, (namespace, name, node), who=who, wait=wait, json=json)
 
 
 async def _say(

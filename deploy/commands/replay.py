@@ -1,4 +1,4 @@
-"""`gpubinder replay` and `explain`: the state as the log tells it, at any place, as a whole or for one VM."""
+"""`gpubinder replay`, `explain`: the state as the log tells it, at any place, as a whole or for a VM or claim."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -55,7 +55,7 @@ def replay(
 
 
 async def _replay(reach: o.NatsOptions, to: int | None, to_event: int | None, to_time: str, *, json: bool) -> None:
-    from binder.explain import held
+    from binder.explain import every_claim, held
     from binder.rewind import Where, stand_at
     from binder.snapshot import encode_state, state_digest
     from deploy.commands import showing
@@ -91,6 +91,10 @@ async def _replay(reach: o.NatsOptions, to: int | None, to_event: int | None, to
         console.print(showing.sets_table(book, sets, wide=console.width >= 120))
     else:
         console.print("no VM holds or awaits a unit")
+    claims = every_claim(book)
+    if claims:
+        console.print()
+        console.print(showing.claims_table(claims))
     console.print()
     console.print(showing.nodes_table(book))
 
@@ -107,7 +111,10 @@ def stamp_of(text: str) -> int:
 
 def explain(
     *,
-    vm: Annotated[str, typer.Argument(metavar="NAMESPACE/VM", help="The VM, or a bare VMI.")],
+    what: Annotated[
+        str, typer.Argument(metavar="NAMESPACE/NAME", help="The VM or bare VMI, else the held claim of that name.")
+    ],
+    claim: Annotated[bool, typer.Option("--claim", help="The held claim, also where a VM has its name.")] = False,
     at: Annotated[
         int | None, typer.Option("--at", metavar="SEQ", help="As it stood after this DECISIONS sequence.")
     ] = None,
@@ -119,37 +126,39 @@ def explain(
     nats_key: o.NatsKey = None,
     data: o.Data = o.DEFAULT_DATA,
 ) -> None:
-    """Say where a VM runs or [bold]why it waits[/], node by node, from the log alone.
+    """Say where a VM runs or [bold]why it waits[/], node by node, from the log alone; the same of held claims.
 
-    The tests are the ones that decide. What a node is short of is named; nodes are listed nearest first.
+    The tests are the ones that decide. What a node is short of is named; nodes are listed nearest first. A place in
+    line is told here alone: everyone's changes with each that is placed, so that no condition shows it.
 
     [bold]Examples[/]
       gpubinder explain tenant-a/train-1
       gpubinder explain tenant-a/train-1 --at 4711   why it waited back then
+      gpubinder explain tenant-a/my-gpu              a held claim
     """
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)
-    carry_out(_explain(reach, vm, at, json=json))
+    carry_out(_explain(reach, what, at, claim=claim, json=json))
 
 
-async def _explain(reach: o.NatsOptions, vm: str, at: int | None, *, json: bool) -> int:
+async def _explain(reach: o.NatsOptions, what: str, at: int | None, *, claim: bool, json: bool) -> int:
     from binder import explain as explaining
     from binder.rewind import Where, stand_at
     from binder.snapshots import StateSnapshots
     from deploy.commands import showing
     from deploy.commands.opening import open_nats, program
 
-    namespace, slash, name = vm.partition("/")
+    namespace, slash, name = what.partition("/")
     if not (namespace and slash and name) or "/" in name:
-        raise Failed(f"{vm}: name the VM as NAMESPACE/NAME", 2)
+        raise Failed(f"{what}: name it as NAMESPACE/NAME", 2)
     async with open_nats(reach) as opened:
         snapshot = await StateSnapshots(opened.journal, program()).newest()
         stand = await stand_at(opened.journal, Where(at), snapshot)
-    found = explaining.explain(stand.book, namespace, name)
+    found = explaining.explain(stand.book, namespace, name, claim=claim)
     if json:
         print_json({"decisions": stand.tip.sequence, "events": stand.book.state.events_seq, "explanation": found})
         return FAILED if found.phase == "Unknown" else 0
     if found.phase == "Unknown":
-        raise Failed(f"{vm}: {found.summary}, at DECISIONS {stand.tip.sequence}")
+        raise Failed(f"{what}: {found.summary}, at DECISIONS {stand.tip.sequence}")
     console = out()
     console.print(showing.told(found, width=console.width))
     return 0

@@ -10,19 +10,21 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from binder.book import Book
-from binder.explain import Explanation, NodeVerdict
+from binder.explain import ClaimStand, Explanation
+from binder.judging import NodeVerdict
 from binder.placement import NEARNESS
 from binder.snapshot import state_digest
 from binder.state import GpuSet
+from binder.usage import claims_of
 from deploy.commands.terminal import WIDE, add_rows, duration, indented, table
-from schemas.decisions import TemplateClaim
+from schemas.decisions import HeldClaim, TemplateClaim
 from schemas.objects import NodeView
 from schemas.reasons import Wait
 
 _SECOND_NS = 1_000_000_000
 
 
-def units(claims: Iterable[TemplateClaim]) -> str:
+def units(claims: Iterable[TemplateClaim | HeldClaim | ClaimStand]) -> str:
     """Return what a set asks for as people say it: `2 x l40s-24c, 1 x a16-4q`."""
     return ", ".join(f"{claim.count} x {claim.class_name}" for claim in claims)
 
@@ -52,10 +54,23 @@ def sets_table(book: Book, sets: Sequence[GpuSet], *, wide: bool) -> Table:
     columns: list[str | Column] = ["VM", "GPUs", "node", "state", Column("for", justify="right")]
     shown = table(*columns, *(("claims",) if wide else ()))
     for gpu_set in sets:
-        row = [f"{gpu_set.vmi.namespace}/{gpu_set.vmi.name}", units(gpu_set.claims), gpu_set.node or "-"]
+        row = [f"{gpu_set.vmi.namespace}/{gpu_set.vmi.name}", units(claims_of(gpu_set)), gpu_set.node or "-"]
         row += [_state_of(gpu_set), duration(_age_ns(book, gpu_set))]
-        shown.add_row(*row, *((", ".join(claim.name for claim in gpu_set.claims),) if wide else ()))
+        shown.add_row(*row, *((", ".join(claim.name for claim in claims_of(gpu_set)),) if wide else ()))
     return shown
+
+
+def claims_table(claims: Sequence[tuple[str, ClaimStand]]) -> Table:
+    """Return the held claims: what each is, where, and which VM holds it."""
+    shown = table("held claim", "GPUs", "node", "state", "VM")
+    for namespace, one in claims:
+        shown.add_row(f"{namespace}/{one.name}", units([one]), one.node or "-", _phase(one.phase), one.vm or "-")
+    return shown
+
+
+def _phase(phase: str) -> str:
+    style = {"Bound": "green", "Pending": "yellow", "Lost": "red"}.get(phase, "")
+    return f"[{style}]{phase}[/]" if style else phase
 
 
 def _state_of(gpu_set: GpuSet) -> str:
@@ -106,11 +121,16 @@ def _node_word(node: NodeView) -> str:
 def told(found: Explanation, *, width: int, most: int | None = None) -> RenderableType:
     """Return an explanation: a headline, the reason in words, claims, and each node's answer (`most`: so many)."""
     parts: list[RenderableType] = [_headline(found)]
-    if found.phase != "Placed":
+    if found.phase not in {"Placed", "Bound"}:
         parts.append(indented(Text(found.summary)))
+    if found.kept:
+        parts.append(indented(Text(f"node {found.kept} is kept for it: those behind it in line take nothing there")))
     if found.claims:
         rows = [(claim.name, f"{claim.count} x {claim.class_name}", claim.resource) for claim in found.claims]
         parts += [Text(), indented(add_rows(table("claim", "units", "counted as"), rows))]
+    if found.held:
+        held = [(found.namespace, one) for one in found.held]
+        parts += [Text(), indented(claims_table(held))]
     if found.nodes:
         parts += [Text(), indented(verdicts_table(found.nodes, wide=width >= WIDE, most=most))]
         bare = sum(1 for verdict in found.nodes if _is_bare(verdict))
@@ -125,6 +145,13 @@ def _headline(found: Explanation) -> Text:
         case "Placed":
             told = "pinned there" if found.pinned else "the pin is being written"
             return Text.assemble(name, " has its place on ", (found.node, "bold green"), f": {told}, pod {found.pod}")
+        case "Bound":
+            return Text.assemble(name, " has its units on ", (found.node, "bold green"), _holder(found))
+        case "Pending" | "Lost":
+            line = Text.assemble(
+                name, " is ", (found.phase, "bold yellow"), f": {found.reason}" if found.reason else ""
+            )
+            return line.append(f", number {found.place} in line" if found.place else "").append(_holder(found))
         case "Waiting":
             line = Text.assemble(name, " waits: ", (str(found.reason), "bold yellow"))
             return line.append(f", number {found.place} in line, for {duration(found.waits_ns)}")
@@ -132,6 +159,11 @@ def _headline(found: Explanation) -> Text:
             return Text.assemble(name, " was ", ("refused", "bold red"))
         case _:
             return Text.assemble(name, " is not started")
+
+
+def _holder(found: Explanation) -> str:
+    vms = [one.vm for one in found.held if one.name == found.name and one.vm]
+    return f", held by {vms[0]}" if vms else ""
 
 
 def verdicts_table(verdicts: Sequence[NodeVerdict], *, wide: bool, most: int | None = None) -> RenderableType:
@@ -166,7 +198,7 @@ def machines_table(found: Sequence[Explanation], *, most: int) -> RenderableType
         word = _word(one)
         seen[word] += 1
         if seen[word] <= most:
-            shown.add_row(f"{one.namespace}/{one.name}", units(one.claims) or "-", one.node or "-", word)
+            shown.add_row(f"{one.namespace}/{one.name}", units((*one.claims, *one.held)) or "-", one.node or "-", word)
     rest = [f"{number - most:,} more: {word}" for word, number in seen.items() if number > most]
     return Group(shown, Text.from_markup(", ".join(rest), style="dim")) if rest else shown
 

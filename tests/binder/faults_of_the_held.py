@@ -56,7 +56,7 @@ def youngest_has_it(patch: pytest.MonkeyPatch) -> None:
 
 def groups_stay_split(patch: pytest.MonkeyPatch) -> None:
     """What goes together may stand on several nodes."""
-    patch.setattr(decide, "restored", lambda *_: ())
+    patch.setattr(decide, "is_torn", answering(returned=False))
     patch.setattr(decide_holdings, "restored", lambda *_: ())
 
 
@@ -81,7 +81,7 @@ def orders_before_launchers(patch: pytest.MonkeyPatch) -> None:
     """New orders come before the gated pods."""
 
     def placings(book: Book, spent: Any, left: Any) -> Any:
-        yield from decide_holdings.serving(book, spent, left.groups)
+        yield from decide_holdings.serving(book, spent, left)
         yield from decide._gated(book, spent, left.sets)
 
     patch.setattr(decide, "_placings", placings)

@@ -52,7 +52,7 @@ def usable(state: State, vmi: VmiView) -> Wait | None:
             found.append(Wait.CLAIM_NOT_FOUND)
         elif not mine and (attached is not None or owner(state, key) not in {"", vmi.key}):
             found.append(Wait.CLAIM_IN_USE)
-        elif not holding.claim.resource and state.gpu_class(view.class_name) is None:
+        elif not mine and not holding.claim.resource and state.gpu_class(view.class_name) is None:
             found.append(Wait.CLASS_NOT_FOUND)
     return min(found, key=oracle.ORDER.index, default=None)
 

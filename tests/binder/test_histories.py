@@ -86,6 +86,12 @@ def test_the_hash_seed_of_the_process_decides_nothing(seed: int) -> None:
     assert told == {digest(lived(seeded(seed, 120), lawful=False))}
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_histories_in_which_much_has_gathered(seed: int) -> None:
+    """What takes many acts to come about keeps every promise too: sets and claims that meet, part and meet again."""
+    assert not untold(lived(seeded(seed, 250)).scene.book.state)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2_000))
 def test_long_histories(seed: int) -> None:

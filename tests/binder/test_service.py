@@ -25,7 +25,7 @@ from schemas.events import Tick, encode_event
 from schemas.frames import Epoch, Frame, decode_record
 from schemas.kinds import CONFIGMAP, NAMESPACE
 from schemas.names import ANCHOR_CONFIGMAP, SETTING_PAUSED
-from schemas.objects import NodeSelectorTerm, NodeView, Requirement, SettingsView
+from schemas.objects import ClaimView, NodeSelectorTerm, NodeView, Requirement, SettingsView
 from schemas.streams import DECISIONS, DECISIONS_EPOCH, EVENTS, EVENTS_TICK, EVENTS_WATCH, MESSAGE_BYTES_MAX
 from tests.binder.leading import GENESIS
 from tests.binder.scene import Scene, launcher
@@ -169,6 +169,36 @@ def a_waiting_vm() -> Scene:
     scene.show(launcher(vmi, "p", "r", {RESOURCE: 1}))
     scene.show(replace(vmi, active_pods={"uid-p": ""}))
     return scene
+
+
+async def test_time_is_told_while_a_claim_has_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """T9, C16: a node that fails a claim nobody runs on is left in time, though nothing else happens in the cluster."""
+    monkeypatch.setattr("binder.service.TICK_SECONDS", 0.01)
+    scene = a_scene()
+    journal = MemoryJournal()
+    async with a_binder(journal) as (binder, _):
+        leading = asyncio.create_task(binder.lead())
+        await eventually(lambda: true(binder.leading), "a leader")
+        await _hear(journal, scene)
+        quiet = len(_ticks(journal))
+        scene.log.clear()
+        [class_name] = scene.objects["gpuclasses"]
+        scene.show(ClaimView("mine", "", "", "t", class_name=class_name))
+        await _hear(journal, scene)
+        await eventually(lambda: true(len(_ticks(journal)) > 2), "ticks")
+        await ended(leading)
+    assert quiet == 0
+
+
+async def _hear(journal: MemoryJournal, scene: Scene) -> None:
+    last = (await journal.info(EVENTS)).last
+    for number, (_, _, body, _) in enumerate(scene.log, 1):
+        await journal.append(EVENTS, f"{EVENTS_WATCH}.any", body, message_id=f"heard{last + number}")
+    await eventually(partial(_covers, journal, last + len(scene.log)), "a frame over all of it")
+
+
+def _ticks(journal: MemoryJournal) -> list[str]:
+    return [one.subject for one in journal.streams[EVENTS].messages if one.subject == EVENTS_TICK]
 
 
 async def test_a_setting_that_cant_be_read_is_named_once() -> None:

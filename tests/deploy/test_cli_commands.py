@@ -1,4 +1,4 @@
-"""`gpubinder pause`, `resume`, `unskip`: an operator's hand goes through the log, and hears what became of it."""
+"""`gpubinder pause`, `resume`, `move`, `release`, `unskip`: an operator's hand goes through the log and is answered."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,6 +10,7 @@ import pytest
 from binder.access import Access
 from binder.commanding import NotAnswered, command
 from binder.jetstream import connect
+from binder.logbook import open_epoch
 from binder.state import State
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
@@ -19,10 +20,17 @@ from deploy.demo import NAMESPACE
 from deploy.local import LocalNats
 from deploy.roles import Place, run_binder
 from schemas.events import Command
+from schemas.frames import Epoch
+from schemas.names import CLASS_FINALIZER
+from schemas.objects import ClaimView, ClassView, NodeView
 from schemas.reasons import Order
-from schemas.streams import EVENTS
+from schemas.streams import DECISIONS, EVENTS, EVENTS_WATCH
+from tests.binder.scene import Scene
 from tests.deploy.command import Ran, gpubinder
 from tests.deploy.logs import Kept
+from tests.deploy.waiting import until
+
+CARD = "nvidia.com/AD102GL_L40S"
 
 
 @pytest.fixture
@@ -65,9 +73,64 @@ async def test_a_command_is_decided_and_answered(place: Place, nats: LocalNats) 
             "answer": "placing goes on",
         }
         assert _state(place).paused == ""
+        early = await _said(nats, "move", "tenant-a/mine", "--to", "n2")
+        assert early.code == 1
+        assert "the picture of the cluster is not complete yet" in " ".join(early.err.split())
         unskipped = await _said(nats, "unskip", "tenant-a/vm1", "n1", "--json")
         assert unskipped.code == 1
         assert msgspec.json.decode(unskipped.out)["answer"] == "VM tenant-a/vm1 skips no node n1 now"
+
+
+async def _shown(place: Place) -> None:
+    """Let EVENTS tell of a small cluster: a class, two nodes with a unit each, and a claim that was ordered."""
+    scene = Scene()
+    scene.show(ClassView("l40s", "", "", resource=CARD, finalizers=(CLASS_FINALIZER,)))
+    scene.show(*(NodeView(name, "", "", ready=True, allocatable={CARD: 1}) for name in ("n1", "n2")))
+    scene.show(ClaimView("mine", "", "", "tenant-a", class_name="l40s"))
+    for sequence, _, body, _ in scene.log:
+        await place.journal.append(EVENTS, EVENTS_WATCH, body, message_id=f"told-{sequence}")
+
+
+async def test_a_claim_is_moved_and_released(place: Place, nats: LocalNats) -> None:
+    """D9: a held claim that no launcher uses goes where the operator says, or loses its node."""
+    async with running(run_binder(place, place.binder())):
+
+        async def is_led() -> bool:
+            return (await place.journal.info(DECISIONS)).last > 1
+
+        # What an epoch saw before it began is old news to it (T11).
+        await until(is_led)
+        await _shown(place)
+
+        async def is_bound() -> bool:
+            holding = _state(place).holdings.get("tenant-a/mine")
+            return holding is not None and holding.node == "n1"
+
+        await until(is_bound)
+        moved = await _said(nats, "move", "tenant-a/mine", "--to", "n2", "--who", "ops", "--json")
+        assert (moved.code, moved.json["order"], moved.json["done"]) == (0, "move", True), moved.out + moved.err
+        assert "moved to node n2 from node n1" in moved.json["answer"]
+        assert _state(place).holdings["tenant-a/mine"].node == "n2"
+        shown = await _said(nats, "explain", "tenant-a/mine")
+        assert shown.out.startswith("tenant-a/mine has its units on n2"), shown.out + shown.err
+        table = [" ".join(line.split()) for line in (await _said(nats, "replay")).out.splitlines()]
+        assert "tenant-a/mine 1 x l40s n2 Bound -" in table
+        again = await _said(nats, "move", "tenant-a/mine", "--to", "n2")
+        assert again.code == 1
+        assert "is on node n2 already" in again.err
+        released = await _said(nats, "release", "tenant-a/mine")
+        assert (released.code, _state(place).holdings["tenant-a/mine"].node) == (0, ""), released.err
+        assert "left node n2" in " ".join(released.out.split())
+
+
+async def test_a_command_is_told_to_nobody_who_can_not_read_it(place: Place) -> None:
+    """T6: a leader that does not announce commands would stop on one, so that none is stored."""
+    older = Epoch("log", 1, "old", "n", program="0.0", rules=1, events_last=0, message_versions=(1,))
+    await open_epoch(place.journal, older)
+
+    with pytest.raises(NotAnswered, match=r"the leader \(0.0\) does not read commands"):
+        await command(place.journal, Command(Order.PAUSE, "ops"), seconds=1)
+    assert (await place.journal.info(EVENTS)).last == 0
 
 
 async def test_a_command_that_nobody_answers_is_carried_out_later(place: Place, nats: LocalNats) -> None:

@@ -10,9 +10,17 @@ from deploy.local import LocalNats
 from schemas.kinds import VM
 from tests.cluster.api import Refused
 from tests.e2e.stack import Stack
-from tests.e2e.tenant import vm_body
+from tests.e2e.tenant import named, vm_body
 
 NAMES = [f"vm{number}" for number in range(12)]
+HELD = {name: f"mine-of-{name}" for name in NAMES[:4]}
+"""VMs that name a held claim of their own; the others ask for one unit by class."""
+
+
+async def make(program: Stack, name: str) -> None:
+    """Create one of the VMs."""
+    text = named((), [HELD[name]]) if name in HELD else named([("l40s", 1)], ())
+    await program.api.create(VM.path(program.tenant), vm_body(name, (), text=text))
 
 
 class Chance:
@@ -64,7 +72,7 @@ class Chance:
         try:
             if act < 0.5:
                 await self._program.delete(name)
-                await self._program.api.create(VM.path(self._program.tenant), vm_body(name, [("l40s", 1)]))
+                await make(self._program, name)
             elif act < 0.75:
                 await self._program.stop(name)
             else:

@@ -20,7 +20,7 @@ def vm_body(
     name: str, entries: Sequence[tuple[str, int]], *, volumes: Sequence[str] = (), text: str = "", **spec: object
 ) -> Object:
     """Return a running VM that asks for `entries` (class, count), or for what `text` says; `volumes`: PVC names."""
-    gpus = json.dumps([{"className": gpu_class, "count": count} for gpu_class, count in entries])
+    gpus = named(entries, ())
     domain: Object = {"memory": {"guest": "1Gi"}, "devices": {}}
     template: Object = {"domain": domain, **spec}
     if volumes:
@@ -29,6 +29,12 @@ def vm_body(
     marks = {"labels": {REFERENCE_LABEL: REFERENCE_VALUE}, "annotations": {GPUS_ANNOTATION: text or gpus}}
     body = {"runStrategy": "Always", "template": {"metadata": marks, "spec": template}}
     return {"apiVersion": VM.api_version, "kind": VM.kind, "metadata": {"name": name}, "spec": body}
+
+
+def named(entries: Sequence[tuple[str, int]], held: Sequence[str]) -> str:
+    """Return the annotation that asks for units of classes, and behind them for held claims by name."""
+    classes = [{"className": gpu_class, "count": count} for gpu_class, count in entries]
+    return json.dumps([*classes, *({"claimName": claim} for claim in held)])
 
 
 class Tenant:
@@ -63,9 +69,8 @@ class Tenant:
         **spec: object,
     ) -> None:
         """Create a running VM. `held`: the held claims that it names, behind its class entries."""
-        named = [{"className": gpu_class, "count": count} for gpu_class, count in entries]
-        text = json.dumps([*named, *({"claimName": claim} for claim in held)])
-        await self.api.create(VM.path(self.tenant), vm_body(name, (), volumes=volumes, text=text, **spec))
+        body = vm_body(name, (), volumes=volumes, text=named(entries, held), **spec)
+        await self.api.create(VM.path(self.tenant), body)
 
     async def order(self, name: str, gpu_class: str, count: int = 1) -> None:
         """Order units of a class: create a held claim."""

@@ -1,9 +1,18 @@
 """Deletions end, whatever is switched off: namespaces with their claims, classes after what uses them (F1, K2)."""
 
-from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, NAMESPACE
+import asyncio
+from pathlib import Path
+
+from deploy.local import LocalNats
+from schemas.kinds import CONFIGMAP, CRD, GPU_CLAIM, GPU_CLASS, NAMESPACE
 from schemas.names import CLAIM_FINALIZER, SETTING_ENABLED, SETTINGS_CONFIGMAP
-from tests.cluster.nodes import L40S
-from tests.e2e.stack import Stack
+from tests.cluster.api import Api
+from tests.cluster.controlplane import ControlPlane
+from tests.cluster.fixtures import KUBEVIRT_KINDS
+from tests.cluster.nodes import L40S, Nodes
+from tests.e2e.process import ALL
+from tests.e2e.stack import Stack, stack
+from tests.e2e.tenant import eventually
 
 MINUTE = 60.0
 
@@ -82,3 +91,38 @@ async def test_an_unused_class_goes_with_the_feature_off(program: Stack) -> None
     await program.api.delete(path)
     await program.api.delete(GPU_CLAIM.path(program.tenant, "never"))
     await program.api.until(path, lambda found: found is None, MINUTE)
+
+
+async def test_deletions_end_without_kubevirt(
+    control_plane: ControlPlane, api: Api, nodes: Nodes, nats: LocalNats, namespace: str, tmp_path: Path
+) -> None:
+    """C23: KubeVirt is taken away under bound claims: nothing is placed any more, and claim and class still go."""
+    crds = [crd["metadata"]["name"] for crd in (await api.get(CRD.path()))["items"]]
+    theirs = [name for name in crds if name.endswith("kubevirt.io")]
+    async with stack(control_plane, api, nodes, nats, namespace, tmp_path, bare=True) as program:
+        program.processes.start("gpubinder", ALL)
+        await program.gpu_class("l40s", L40S)
+        await program.node("n1", {L40S: 2})
+        await program.order("mine", "l40s")
+        await program.held("mine", "Bound")
+        try:
+            for name in theirs:
+                await api.delete(CRD.path(name=name))
+            for name in theirs:
+                await api.until(CRD.path(name=name), lambda found: found is None, MINUTE)
+
+            async def told() -> bool:
+                sessions = (await program.told()).sessions
+                return not any(sessions[kind].served for kind in ("virtualmachines", "virtualmachineinstances"))
+
+            await eventually(told, "the log says that KubeVirt's kinds are not served")
+            await program.order("late", "l40s")
+            await api.delete(GPU_CLASS.path(name="l40s"))
+            await api.delete(GPU_CLAIM.path(namespace, "mine"))
+            await api.until(GPU_CLAIM.path(namespace, "mine"), lambda found: found is None, MINUTE)
+            assert await api.find(GPU_CLASS.path(name="l40s")) is not None
+            assert "nodeName" not in ((await program.claims())[0].get("status") or {})
+            await api.delete(GPU_CLAIM.path(namespace, "late"))
+            await api.until(GPU_CLASS.path(name="l40s"), lambda found: found is None, MINUTE)
+        finally:
+            await asyncio.to_thread(control_plane.admin.install, KUBEVIRT_KINDS)

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.kinds import VM
 from tests.cluster.nodes import L40S
-from tests.e2e.chance import NAMES, Chance
+from tests.e2e.chance import HELD, NAMES, Chance, make
 from tests.e2e.process import ALL
 from tests.e2e.stack import Stack
 from tests.e2e.tenant import eventually
@@ -19,13 +19,18 @@ UNITS = 8
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 async def test_random_faults_under_churn(parts: Stack, seed: int) -> None:
-    """T2, T3, T11, T22, C20, C21, C22 mixed by chance: never a unit twice; once all is mended, all that fits runs."""
+    """T2, T3, T11, T22, C20, C21, C22 mixed by chance: never a unit twice; once all is mended, all that fits runs.
+
+    Held claims are there at the end as they were at the start, each with its VM on its node.
+    """
     program = parts
     await program.apart("binder-2", "projector-2")
     await program.gpu_class("l40s", L40S)
     await program.node("n1", {L40S: UNITS // 2})
     await program.node("n2", {L40S: UNITS // 2})
-    await asyncio.gather(*(program.vm(name, [("l40s", 1)]) for name in NAMES))
+    await asyncio.gather(*(program.order(claim, "l40s") for claim in HELD.values()))
+    await asyncio.gather(*(program.held(claim, "Bound") for claim in HELD.values()))
+    await asyncio.gather(*(make(program, name) for name in NAMES))
     chance = Chance(program, seed)
 
     churning = asyncio.create_task(chance.churn())
@@ -39,6 +44,9 @@ async def test_random_faults_under_churn(parts: Stack, seed: int) -> None:
         error.add_note(", ".join(history))
         raise
     assert len(await program.quiet()) == UNITS
+    for name, claim in HELD.items():
+        node = (await program.held(claim, "Bound", vm=name))["nodeName"]
+        assert await program.running(name) == node
     assert {name.partition("-")[0] for name in program.processes.children} == set(ALL)
     await program.verified()
 
@@ -47,7 +55,7 @@ async def _settled(program: Stack) -> None:
     """Start every VM and wait until as many run as there are units, and the others wait."""
     for name in NAMES:
         if await program.api.find(VM.path(program.tenant, name)) is None:
-            await program.vm(name, [("l40s", 1)])
+            await make(program, name)
         else:
             await program.start(name)
 

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 
 from binder.kube import ApiError, PatchKind
+from binder.records import ClassGuard
 from deploy.world.faults import FaultyKube
 from schemas.decisions import ClassFreed, ClassGuarded
 from schemas.kinds import GPU_CLASS
@@ -89,6 +90,25 @@ async def test_others_finalizers_of_a_class_stay(scene: Scene) -> None:
     assert await finalizers(scene, name) == [FOREIGN]
     body = msgspec.json.encode({"metadata": {"finalizers": None}})
     await scene.kube.patch(GPU_CLASS, "", name, body, kind=PatchKind.MERGE)
+
+
+async def test_what_was_told_of_classes_before_a_start_is_done(model: Scene) -> None:
+    """K2: a finalizer that was told to come or go, and is not seen to have, is written by the next projector."""
+    name, uid = await a_class(model)
+    for told, act in ((ClassGuard(uid, False, stamp(10)), None), (ClassGuard(uid, True, stamp(11)), "delete")):
+        if act is not None:
+            assert await finalizers(model, name) == [CLASS_FINALIZER]
+            await model.kube.delete(GPU_CLASS, "", name)
+        model.state.class_guards[name] = told
+        async with model.projector() as projector:
+            projector.begin(model.state)
+            await asyncio.wait_for(projector.idle(), SECONDS)
+
+    assert await find(model, name) is None
+    assert [(one.action, one.stamp.sequence) for one in await model.outcomes()] == [
+        ("guard-class", 10),
+        ("unguard-class", 11),
+    ]
 
 
 async def test_a_class_is_guarded_in_spite_of_trouble(model: Scene) -> None:

@@ -34,3 +34,22 @@ gone class ghost
 show g n1
   g is on n1
   n1 has free: cpu 7000, nvidia.com/GPU 0, nvidia.com/OTHER 0
+# A launcher is made for the resource of its time; its set keeps to that, also where a claim of it was never placed.
+class later resource=nvidia.com/GPU
+claim f later=1
+  claim f waits: NoRoom
+vm vm3 uses=f
+start vm3 uses=f
+  opens vm3: later x1 by nvidia.com/GPU
+  vm3 waits: NoRoom
+class later resource=nvidia.com/NEWER
+gone pod vm2-pod
+  releases vm2 from n1: LauncherGone
+gone vmi vm2
+  closes vm2
+gone claim s
+  places vm1 on n1 for vm1-pod
+  places vm3 on n1 for vm3-pod
+show f vm3
+  f is on n1, of vm3
+  vm3 is on n1
