@@ -25,6 +25,8 @@ FAULTS: tuple[tuple[Plant, str, int], ...] = (
     (planted.let_go_without_pin, "tenants", 5),
     (planted.told_over_and_over, "tenants crashes", 40),
     (planted.left_unwritten, "tenants crashes", 40),
+    (planted.waiting_is_charged, "tenants", 10),
+    (planted.nobody_owns_a_record, "tenants", 10),
 )
 """Each fault, the sorts of act in its worlds, and in how many of them it must show at the latest."""
 
