@@ -189,6 +189,24 @@ async def test_a_kind_that_goes_is_kept_as_known_and_listed_when_it_comes_back(m
         assert (mirror.synced, synced, texts(mirror), told.shown) == (True, 2, {}, {})
 
 
+@pytest.mark.looptime
+async def test_a_server_that_was_restored_is_believed(model: Scene) -> None:
+    """T12: its versions begin below those that are known: it is listed anew, and what it says is news."""
+    assert isinstance(model.kube, ApiServer)
+    await say(model, "a", "1")
+    backup = model.kube.store.backup()
+    async with mirroring(model) as (mirror, told):
+        await time_passes(1)
+        await say(model, "a", "2")
+        await say(model, "b", "2")
+        await time_passes(1)
+        assert texts(mirror) == {"a": "2", "b": "2"}
+        model.kube.store.restore(backup)
+        await time_passes(AGAIN_S[1])
+
+        assert texts(mirror) == told.shown == {"a": "1"}
+
+
 @given(
     st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 3), st.integers(0, 9)), max_size=30), st.integers(0, 2**32)
 )
