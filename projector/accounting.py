@@ -222,15 +222,18 @@ class Accounting:
         found = await read(self._kube, WORKLOAD_MONITOR, seen.namespace, known or seen.monitor, msgspec.Raw)
         if found is None:
             return False
-        monitor = read_monitor(found)
         sort = next((one for one in Sort if seen.name.startswith(one)), None)
         if sort is None:
             # Of a kind that is not tracked here; its monitor lives.
             return True
         name = self._named.get((seen.namespace, seen.name), (sort, seen.name.removeprefix(sort)))[1]
         body = await read(self._kube, KINDS[sort], seen.namespace, name, msgspec.Raw)
-        tracked = READERS[sort](body) if body is not None else None
-        return tracked is not None and monitor.selects(tracked.labels)
+        try:
+            tracked = READERS[sort](body) if body is not None else None
+            return tracked is not None and read_monitor(found).selects(tracked.labels)
+        except (msgspec.DecodeError, ValueError):
+            # What can't be read now is no proof; the mirror has told of it.
+            return True
 
 
 def _is_claims(seen: SeenRecord) -> bool:

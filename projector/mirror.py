@@ -19,6 +19,7 @@ from schemas.objects import rv_after
 WATCH_S: Final = (240, 300)
 AGAIN_S: Final = (0.5, 30.0)
 UNSERVED_S: Final = 5.0
+_FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _GONE: Final = 410
 
@@ -37,7 +38,7 @@ class Mirrored(msgspec.Struct, frozen=True, kw_only=True):
 
 V = TypeVar("V", bound=Mirrored)
 Read = Callable[[msgspec.Raw | bytes], V | None]
-"""Reads an object; None for one that does not matter here. Raises `msgspec.DecodeError` for what is none."""
+"""Reads an object; None for one that does not matter here. Raises `msgspec.DecodeError` or ValueError where it can't."""
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,7 +59,7 @@ class Mirror(Generic[V]):
     """The objects of one kind as last seen.
 
     `changed(before, after)` is called within each change, None where it was or is not; `synced` tells that
-    everything was listed and the kind is served now. `on_synced` is called each time that becomes true.
+    everything was listed and the kind is served now. `on_synced` is called after each list.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Mirror(Generic[V]):
         self._objects: dict[str, dict[str, V]] = {}
         self._version = ""
         self._failures = 0
+        self._complaint = ""
 
     def get(self, namespace: str, name: str) -> V | None:
         """Return the object as last seen."""
@@ -99,7 +101,7 @@ class Mirror(Generic[V]):
             return
         try:
             view = self._read(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, ValueError) as error:
             where = f"{self.resource.kind} {bare.namespace}/{bare.name}"
             log.warning("an object can't be read", object=where, problem=str(error), remedy="correct that field")
             view = known if known is not None and known.uid == bare.uid else None
@@ -142,8 +144,11 @@ class Mirror(Generic[V]):
         else:
             self._failures += 1
             seconds = min(AGAIN_S[0] * 2 ** min(self._failures, 16), AGAIN_S[1])
-            if self._failures > 1:
-                log.warning("the API server refused", kind=self.resource.plural, why=str(error), remedy="trying again")
+            # One that broke once is none, and what was said is not said again.
+            if self._failures > 1 and str(error) != self._complaint:
+                self._complaint = str(error)
+                remedy = "grant list and watch on this resource" if error.code == _FORBIDDEN else "trying again"
+                log.warning("the API server refused", kind=self.resource.plural, why=str(error), remedy=remedy)
         await asyncio.sleep(seconds * random.uniform(0.5, 1))  # noqa: S311 - spreads load
 
     async def _list(self) -> None:
@@ -163,12 +168,12 @@ class Mirror(Generic[V]):
         for view in self.everything():
             if (view.namespace, view.name) not in named:
                 self.drop(view.namespace, view.name, version)
-        self._version, self._failures = version, 0
+        self._version, self._failures, self._complaint = version, 0, ""
         self.synced = True
         self._on_synced()
 
     def _forget(self) -> None:
-        self._version = ""
+        self._version, self.synced = "", False
         for view in self.everything():
             self._store(view.namespace, view.name, None)
 
