@@ -38,7 +38,7 @@ class Mirrored(msgspec.Struct, frozen=True, kw_only=True):
 
 V = TypeVar("V", bound=Mirrored)
 Read = Callable[[msgspec.Raw | bytes], V | None]
-"""Reads an object; None for one that does not matter here. Raises `msgspec.DecodeError` or ValueError where it can't."""
+"""Reads an object; None for one that does not matter here. Raises `msgspec.DecodeError`, ValueError."""
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
