@@ -52,7 +52,7 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "ranked", usage.ranked
     yield "references", usage.references
     yield "shares", usage.shares
-    yield "line groups", line.groups
+    yield "line groups", (line.groups, line.bounds)
     yield "line places", line.places
     for name in (
         "pods_by_vmi",

@@ -84,12 +84,15 @@ def woken_by(reason: Wait | None, asked: Amounts, own: Iterable[Amounts] = ()) -
 
 
 class Line:
-    """Sets by uid in the groups that can wake them, each group in the order of ranks."""
+    """Sets by uid in the groups that can wake them, each group in the order of ranks.
+
+    `bounds`: the groups that wait for budgets, by namespace and key (`budgets.bound_of`) and by units asked.
+    """
 
     def __init__(self) -> None:
         self.groups: dict[Group, list[Rank]] = {}
         self.places: dict[str, tuple[Rank, tuple[Group, ...]]] = {}
-        self._of_bound: dict[str, dict[int, Group]] = {}
+        self.bounds: dict[str, dict[int, Group]] = {}
 
     def put(self, uid: str, rank: Rank, groups: tuple[Group, ...]) -> None:
         """Let a set stand in these groups alone; in none, it is forgotten."""
@@ -101,7 +104,7 @@ class Line:
         for group in groups:
             insort(self.groups.setdefault(group, []), rank)
             if group[0] == BUDGET:
-                self._of_bound.setdefault(group[1], {})[group[2]] = group
+                self.bounds.setdefault(group[1], {})[group[2]] = group
 
     def drop(self, uid: str) -> None:
         """Take a set out of the line."""
@@ -112,9 +115,9 @@ class Line:
             if not ranks:
                 del self.groups[group]
                 if group[0] == BUDGET:
-                    del self._of_bound[group[1]][group[2]]
-                    if not self._of_bound[group[1]]:
-                        del self._of_bound[group[1]]
+                    del self.bounds[group[1]][group[2]]
+                    if not self.bounds[group[1]]:
+                        del self.bounds[group[1]]
 
     def after(self, group: Group, rank: Rank) -> Rank | None:
         """Return the next one of a group behind `rank`."""
@@ -126,7 +129,7 @@ class Line:
 
     def waiting_for(self, bound: str) -> list[Group]:
         """Return the groups that wait for one key of one namespace's budgets, least asked first."""
-        return [group for _, group in sorted(self._of_bound.get(bound, {}).items())]
+        return [group for _, group in sorted(self.bounds.get(bound, {}).items())]
 
     def members(self, group: Group) -> list[str]:
         """Return the uids of a group in their order."""

@@ -66,9 +66,13 @@ class Touched:
 
     def _loosened(self) -> tuple[Group, ...]:
         """Name the groups that budgets may let through: all of one that was edited, else those it has units for."""
+        line, loosened = self._queue.line, self._book.state.dirty_budgets
+        if not line.bounds or not loosened:
+            return ()
         found: list[Group] = []
-        for bound, how in self._book.state.dirty_budgets.items():
-            groups = self._queue.line.waiting_for(bound)
+        for bound in line.bounds if len(line.bounds) < len(loosened) else loosened:
+            how = loosened.get(bound, 0)
+            groups = line.waiting_for(bound) if how else []
             left = self._book.budgets.left(bound) if groups else 0
             found += [group for group in groups if how & LIMIT or left is None or group[2] <= left]
         return tuple(found)
