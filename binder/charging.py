@@ -94,10 +94,13 @@ def _of_set(gpu_set: GpuSet) -> Charge:
     return (gpu_set.vmi.namespace, units_of(gpu_set.claims))
 
 
+def counts(holding: Holding) -> bool:
+    """Say whether a held claim counts: on a node, or Lost after it was on one, which its recorded resource tells."""
+    return bool(holding.node) or (holding.lost is not None and bool(holding.claim.resource))
+
+
 def _of_holding(holding: Holding | None) -> Charge | None:
-    if holding is None or not (holding.node or (holding.lost is not None and holding.claim.resource)):
-        return None
-    return (holding.namespace, units_of([holding.claim]))
+    return (holding.namespace, units_of([holding.claim])) if holding is not None and counts(holding) else None
 
 
 def _of_pod(pod: PodView) -> Charge | None:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from binder.charging import counts
 from binder.state import State
 from projector.mirror import Mirrored
 from projector.records import Record, SeenRecord, read_record, record_name
@@ -123,7 +124,7 @@ def _of_order(state: State, claim: MirroredClaim) -> _Held:
     if holding is None or holding.claim.uid != claim.uid:
         return _Held()
     vm = holding.attached.name if holding.attached else ""
-    units = holding.claim.count if holding.node or holding.lost else 0
+    units = holding.claim.count if counts(holding) else 0
     return _Held(units, holding.node, vm, holding.stamp)
 
 
