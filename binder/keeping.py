@@ -92,11 +92,15 @@ def let_go(book: Book, gpu_set: GpuSet, why: Unkept) -> Iterator[d.SetReleased |
 
 
 def waits_for_launcher(book: Book, gpu_set: GpuSet) -> bool:
-    """Say whether no pod of a booking was let go: the launcher stands behind our gate, or is still to come."""
+    """Say whether no pod of a booking was let go: the launcher stands behind our gate, or is still to come.
+
+    Where the pin is known to have landed, the watch merely has not shown it yet.
+    """
     pod = _pod(book, gpu_set)
     if gpu_set.temporary and gpu_set.pinned:
         return pod is None or pod.ended
-    return not gpu_set.pinned and pod is not None and GATE in pod.gates
+    is_written = gpu_set.confirmed >= gpu_set.stamp
+    return not gpu_set.pinned and not is_written and pod is not None and GATE in pod.gates
 
 
 def is_stoppable(book: Book, gpu_set: GpuSet) -> bool:

@@ -142,7 +142,8 @@ class Picture:
         pod = self.launcher_of(vmi)
         groups: tuple[Group, ...] = (DIRTY,) if dirty else ()
         if gpu_set is not None and pod is not None and may_be_served(vmi):
-            groups += woken_by(gpu_set.reason, units(gpu_set), own_units(self.held.of(uid)).values())
+            own = own_units(self.held.of(uid)) if gpu_set.held else {}
+            groups += woken_by(gpu_set.reason, units(gpu_set), own.values())
             groups += budget_groups(gpu_set.reason, gpu_set.over)
             if gpu_set.reason in ROOM_REASONS and self.patience.is_over(key):
                 groups += (PATIENT,)

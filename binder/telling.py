@@ -128,7 +128,8 @@ def _told_of_claims(decision: AboutClaims) -> str:
         case d.HeldPlaced():
             return f"{_held(decision)} on {decision.node}: {decision.why}"
         case d.HeldLost():
-            return f"{_held(decision)} lost {decision.node}, {decision.reason}: {decision.message}"
+            lost = f"lost {decision.node}" if decision.node else "is lost"
+            return f"{_held(decision)} {lost}, {decision.reason}: {decision.message}"
         case d.HeldWaits():
             return f"{_held(decision)} waits, {decision.reason}: {decision.message}"
         case d.ClaimDropped():
@@ -167,14 +168,20 @@ def about_event(body: bytes) -> frozenset[str]:
         case e.VmiRequest():
             return frozenset({f"vm {event.namespace}/{event.name}"})
         case e.Command():
-            return frozenset({f"vm {event.namespace}/{event.name}"} if event.name else ())
+            return _commanded(event.namespace, event.name, event.node)
         case e.PodRequest():
             return frozenset({f"vm {event.vmi.namespace}/{event.vmi.name}"})
         case e.Outcomes():
             # A claim's outcome names the claim; its set's names the VMI.
-            return frozenset(f"vm {outcome.namespace}/{outcome.name}" for outcome in event.outcomes)
+            return frozenset(map(_about_outcome, event.outcomes))
         case _:
             return frozenset()
+
+
+def _about_outcome(outcome: e.Outcome) -> str:
+    if not outcome.namespace:
+        return f"class {outcome.name}"
+    return f"{'vm' if outcome.vmi_uid else 'claim'} {outcome.namespace}/{outcome.name}"
 
 
 def _about_view(kind: str, view: AnyView | Gone) -> Iterator[str]:
@@ -190,8 +197,13 @@ def _about_view(kind: str, view: AnyView | Gone) -> Iterator[str]:
             yield f"node {view.name}"
         case ClassView():
             yield f"class {view.name}"
+        case ClaimView():
+            yield f"claim {view.key}"
+            yield f"class {view.class_name}"
         case Gone():
-            noun = {"nodes": "node", "gpuclasses": "class"}.get(kind, "vm" if kind.startswith("virtual") else "")
+            noun = {"nodes": "node", "gpuclasses": "class", "gpuclaims": "claim"}.get(
+                kind, "vm" if kind.startswith("virtual") else ""
+            )
             if noun:
                 yield f"{noun} {view.key}"
         case _:
@@ -204,24 +216,34 @@ def about_decision(decision: d.Decision) -> frozenset[str]:
         case d.Rejected():
             return frozenset()
         case d.Commanded():
-            return frozenset({f"vm {decision.namespace}/{decision.name}"} if decision.name else ())
+            return _commanded(decision.namespace, decision.name, decision.node)
         case d.VmiAdmitted() | d.Refused():
             return frozenset({f"vm {decision.namespace}/{decision.name}"})
         case d.SetPlaced() | d.SetReleased() | d.NodeSkipped() | d.VmiGivenUp() | d.NodeKept():
-            return frozenset({f"vm {_vmi(decision.vmi)}", f"node {decision.node}"})
+            return frozenset({f"vm {_vmi(decision.vmi)}"} | _node(decision.node))
         case d.SetOpened():
             classes = {f"class {claim.class_name}" for claim in every_claim(decision)}
-            return frozenset({f"vm {_vmi(decision.vmi)}"} | classes)
+            held = {f"claim {decision.vmi.namespace}/{claim.name}" for claim in decision.held}
+            return frozenset({f"vm {_vmi(decision.vmi)}"} | classes | held)
         case d.PodAdmitted() | d.SetWaits() | d.SetClosed():
             return frozenset({f"vm {_vmi(decision.vmi)}"})
         case d.HeldPlaced() | d.HeldLost():
-            return _about_held(decision) | {f"node {decision.node}"}
+            return _about_held(decision) | _node(decision.node)
         case d.HeldWaits():
             return _about_held(decision)
         case d.ClassGuarded() | d.ClassFreed():
             return frozenset({f"class {decision.name}"})
         case d.ClaimDropped() | d.HeldFreed():
             return frozenset({f"claim {decision.namespace}/{decision.name}"})
+
+
+def _node(name: str) -> frozenset[str]:
+    return frozenset({f"node {name}"} if name else ())
+
+
+def _commanded(namespace: str, name: str, node: str) -> frozenset[str]:
+    """A command names a VM or a held claim: which, the state says alone."""
+    return frozenset({f"vm {namespace}/{name}", f"claim {namespace}/{name}"} if name else ()) | _node(node)
 
 
 def _about_held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> frozenset[str]:

@@ -40,6 +40,11 @@ class Informer:
         self._gone: dict[str, None] = {}
         self._listeners: list[Listener] = []
         self._newest = ""
+        self._started_anew = False
+
+    def start_anew(self) -> None:
+        """Forget at the next list what is known, as a controller that was restarted: the server may have gone back."""
+        self._started_anew = True
 
     def listen(self, listener: Listener) -> None:
         """Have the listener told of every change from now on."""
@@ -121,7 +126,8 @@ class Informer:
             token = page.continue_token
             if not token:
                 break
-        if rv_after(self._newest, page.resource_version):
+        if self._started_anew or rv_after(self._newest, page.resource_version):
+            self._started_anew = False
             # The server came back from a backup: its versions begin anew, and what we knew is of another time.
             gone, self._objects, self._owned, self._gone = self._objects, {}, {}, {}
             for key in [key for key in gone if key not in listed]:
@@ -151,7 +157,8 @@ class Informer:
                             self.put(obj)
                     # A server back from a backup keeps silent about versions below: look whether they are.
                     head = await self._kube.list_page(self.resource, namespace=self._namespace, limit=1)
-                    version = "" if rv_after(version, head.resource_version) else version
+                    went_back = self._started_anew or rv_after(version, head.resource_version)
+                    version = "" if went_back else version
                     continue
             except ApiError as error:
                 _log.debug("world.watch_lost", kind=self.resource.kind, code=error.code, namespace=self._namespace)

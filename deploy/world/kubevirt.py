@@ -77,9 +77,10 @@ class KubeVirt:
         self._queues = {name: WorkQueue(self.clock) for name in ("vm", "vmi", "handler", "vmim", "vmirs", "kubelet")}
         queues = self._queues
         vmis = VmiController(caches, self.config, scribe, queues["vmi"], lag_s=active_pods_lag_s)
+        self._vms = VmController(caches, self.config, scribe, queues["vm"], jitter=jitter)
         self._loops: dict[str, Callable[[str], Awaitable[None]]] = {
             "vmi": vmis.reconcile,
-            "vm": VmController(caches, self.config, scribe, queues["vm"], jitter=jitter).reconcile,
+            "vm": self._vms.reconcile,
             "handler": VirtHandler(caches.vmis, self.config, scribe, queues["handler"], boot_s=boot_s).reconcile,
             "vmim": MigrationController(self._migrations, caches, self.config, scribe, queues["vmim"]).reconcile,
             "vmirs": ReplicaSetController(self._sets, caches.vmis, scribe).reconcile,
@@ -103,6 +104,12 @@ class KubeVirt:
     def idle(self) -> bool:
         """Say whether nothing is being worked on; what waits for its hour, or for a watch event, does not count."""
         return all(queue.idle for queue in self._queues.values())
+
+    def start_anew(self) -> None:
+        """Let the controllers list everything anew: whoever restores an API server restarts them."""
+        self._vms.start_anew()
+        for informer in self._informers:
+            informer.start_anew()
 
     def _wire(self) -> None:
         self.caches.vms.listen(lambda old, new: self._queues["vm"].add(_key(old, new)))

@@ -73,6 +73,10 @@ class VmController:
         self._jitter = jitter
         self._stopped: dict[str, str] = {}
 
+    def start_anew(self) -> None:
+        """Forget what was done, as a controller that was restarted."""
+        self._stopped.clear()
+
     async def reconcile(self, key: str) -> None:
         """Bring the VM one round on. Raises `Retry` or `ApiError` where it has to be tried again."""
         vm = self._caches.vms.at(key)

@@ -27,9 +27,11 @@ class ClaimActs(MachineActs):
         said = replace(view, phase="Bound", node=f"n{d % 3}") if d % 5 == 0 else view
         self.scene.show(replace(said, count=1 + d % 7 // 5, finalizers=("f",) if d % 2 else ()))
 
-    def _order_ends(self, a: int, b: int, *_: int) -> None:
-        """A claim is being deleted, and goes when nothing of ours holds it; or it is gone at once."""
-        view = self._held(a)
+    def _order_ends(self, a: int, b: int, c: int, *_: int) -> None:
+        """A claim is being deleted, often one that is used, and goes when it is freed; or it is gone at once."""
+        used = [key for key, one in sorted(self.scene.book.state.holdings.items()) if one.attached and one.node]
+        known = self.scene.objects["gpuclaims"].get(used[a % len(used)]) if used and c % 2 else self._held(a)
+        view = known if isinstance(known, ClaimView) else None
         if view is None:
             return
         holding = self.scene.book.state.holdings.get(view.key)

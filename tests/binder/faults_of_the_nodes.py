@@ -148,6 +148,16 @@ def moves_while_paused(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(keeping, "is_paused", answering(returned=False))
 
 
+def landed_pins_are_taken_back(patch: pytest.MonkeyPatch) -> None:
+    """A booking is released although its launcher was let go, as the watch lags behind the write."""
+    real = keeping.waits_for_launcher
+
+    def waits(book: Book, gpu_set: GpuSet) -> bool:
+        return real(book, replace(gpu_set, confirmed=Stamp()))
+
+    patch.setattr(keeping, "waits_for_launcher", waits)
+
+
 def given_up_once(patch: pytest.MonkeyPatch) -> None:
     """A VMI whose deletion came to nothing stays for ever."""
     for module in (skips, keeping, evolve_sets):
@@ -177,5 +187,6 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (vms_leave_first, "claims-leave-first", False),
     (moves_while_paused, "gathered-again", False),
     (given_up_once, "given-up", False),
+    (landed_pins_are_taken_back, "gathered-again", False),
     (rebound_at_once, "by-hand", False),
 )

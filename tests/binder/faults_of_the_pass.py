@@ -5,8 +5,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from binder import book as books
-from binder import class_use, decide, decide_set, fairness, launchers, order, patience, placement, skips, touched, usage
+from binder import (
+    class_use,
+    decide,
+    decide_set,
+    fairness,
+    launchers,
+    order,
+    patience,
+    picture,
+    placement,
+    skips,
+    touched,
+    usage,
+)
 from binder.book import Book
 from binder.rules.serving import every_class_tolerates
 from schemas import decisions as d
@@ -91,7 +103,7 @@ def nearest_is_last(patch: pytest.MonkeyPatch) -> None:
 def priority_ignored(patch: pytest.MonkeyPatch) -> None:
     """The queue knows no priority classes."""
     real = order.rank_of
-    patch.setattr(books, "rank_of", lambda state, uid, key, *_: real(state, uid, key, None))
+    patch.setattr(picture, "rank_of", lambda state, uid, key, *_: real(state, uid, key, None))
 
 
 def emptiest_first(patch: pytest.MonkeyPatch) -> None:

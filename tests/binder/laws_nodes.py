@@ -196,7 +196,7 @@ def _may_leave(state: State, gpu_set: GpuSet) -> bool:
     if gpu_set.temporary or pod is None or pod.ended:
         return False
     if not gpu_set.pinned:
-        return GATE in pod.gates
+        return GATE in pod.gates and gpu_set.confirmed < gpu_set.stamp
     starting = isinstance(vmi, VmiView) and vmi.uid == gpu_set.vmi.uid and vmi.phase in STARTING and not vmi.deleting
     return starting and not pod.ran and not pod.deleting and not _goes(state, gpu_set)
 

@@ -15,9 +15,9 @@ from binder.snapshot import decode_state, encode_state
 from binder.state import Holding
 from schemas import decisions as d
 from schemas.decisions import HeldClaim, VmiId
-from schemas.objects import ClaimView, ClassView, NodeView, VmView
+from schemas.objects import ClaimView, ClassView, NodeView, SettingsView, VmiView, VmView
 from schemas.reasons import Placing, Unkept, Wait
-from tests.binder.scene import Scene
+from tests.binder.scene import Scene, launcher
 
 RESOURCE = "nvidia.com/L40S"
 
@@ -217,3 +217,48 @@ def test_a_claim_made_anew_under_its_name_is_another_one() -> None:
 
     assert (holding.claim.uid, holding.claim.count, holding.node) == ("second", 2, "n0000")
     assert scene.book.usage.used == {"n0000": {RESOURCE: 2}}
+
+
+def test_a_gated_pod_deleted_over_and_over_leaves_nothing_and_keeps_its_turn() -> None:
+    """C30: after twenty launchers the waiting VM is still first, and no claim, unit or stamp is of a dead pod."""
+    scene = a_scene(1, 1)
+    scene.show(an_order("mine"))
+    vmi = scene.newer(VmiView("waits", "", "", "t", gpus='[{"className":"l40s","count":1}]'))
+    later = scene.newer(VmiView("later", "", "", "t", gpus='[{"className":"l40s","count":1}]'))
+    scene.watch("virtualmachineinstances", [vmi, later])
+    for number in range(20):
+        scene.tick(1)
+        for one in (vmi, later) if number == 10 else (vmi,):
+            _relaunch(scene, one, number)
+    claims = len(scene.book.state.sets[vmi.uid].claims)
+    decided = scene.remove("gpuclaims", "t/mine")
+
+    assert claims == 1
+    assert [(one.vmi.name, one.pod) for one in decided if isinstance(one, d.SetPlaced)] == [("waits", "waits-19")]
+    assert scene.book.usage.used == {"n0000": {RESOURCE: 1}}
+    assert sorted(scene.book.state.sets) == sorted((vmi.uid, later.uid))
+
+
+def _relaunch(scene: Scene, vmi: VmiView, number: int) -> None:
+    """Delete a VMI's gated pod, and let KubeVirt make the next one."""
+    for key in [key for key, pod in scene.objects["pods"].items() if getattr(pod, "owner_uid", "") == vmi.uid]:
+        scene.remove("pods", key)
+    scene.admit(vmi, f"r-{vmi.name}-{number}")
+    pod = launcher(vmi, f"{vmi.name}-{number}", f"r-{vmi.name}-{number}", {RESOURCE: 1})
+    scene.show(pod)
+    scene.show(replace(vmi, active_pods={pod.uid: ""}))
+
+
+def test_a_flood_that_was_paused_goes_on_in_parts() -> None:
+    """T5, D5: after a pause 150 waiting orders are looked at in parts, and each is bound or hears why it waits now."""
+    scene = a_scene(1, 70)
+    scene.show(SettingsView("settings", "", "", "gpubinder", data={"paused": "true"}))
+    scene.show(*(an_order(f"o{number:03}") for number in range(150)))
+    scene.settled()
+    first = scene.show(SettingsView("settings", "", "", "gpubinder", data={}))
+    decided = first + scene.settled()
+
+    assert len(first) == SETS_PER_INPUT_MAX
+    assert sum(isinstance(one, d.HeldPlaced) for one in decided) == 70
+    assert {one.reason for one in scene.book.state.holdings.values() if not one.node} == {Wait.NO_ROOM}
+    assert sum(isinstance(one, d.HeldWaits) for one in decided) == 80

@@ -183,7 +183,9 @@ def test_explain_of_a_stranger_is_no_success(data: Path) -> None:
     ran = gpubinder("explain", "tenant-a/nobody", "--data", data)
 
     assert ran.code == 1
-    assert "tenant-a/nobody: no VM or VMI with a GPU reference, and no held claim, has this name, at DECISIONS" in ran.err
+    assert (
+        "tenant-a/nobody: no VM or VMI with a GPU reference, and no held claim, has this name, at DECISIONS" in ran.err
+    )
 
 
 def test_explain_for_machines(data: Path) -> None:

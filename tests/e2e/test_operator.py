@@ -46,6 +46,8 @@ async def test_claims_are_moved_and_released_by_hand(program: Stack) -> None:
     assert released.code == 0, released
     lost = await program.held("mine", "Lost", "Commanded", vm="")
     assert "nodeName" not in lost
+    told = await say(program, "explain", mine)
+    assert "Lost" in told.out, told
 
     # Its VM does not wait the ten minutes for which a released claim is left alone.
     await program.start("vm")

@@ -18,7 +18,7 @@ from schemas.reasons import Placing, Unkept, Wait
 from tests.projector.conftest import new_scene
 from tests.projector.faults import DEADLY, Life, Mishap
 from tests.projector.held import status
-from tests.projector.scene import Obj, Scene, gates, stamp
+from tests.projector.scene import Obj, Scene, gates, stamp, time_passes
 
 HARMLESS = [mishap for mishap in Mishap if mishap not in DEADLY]
 
@@ -99,7 +99,7 @@ async def _shown(steps: Sequence[Step], mishaps: Mapping[int, Mishap]) -> None:
         projector.begin(scene.state)
         for act, who, pause in steps:
             projector.take(scene.state, *hands.decide(act, who))
-            await asyncio.sleep(pause)
+            await time_passes(pause)
         await asyncio.wait_for(projector.idle(), 3600)
         await _shows(scene, hands)
         _forgets(projector, hands)

@@ -111,11 +111,11 @@ class Life:
         quiet_s = QUIET_S + setting.schedule_s + setting.start_s + setting.boot_s + setting.stop_s
         end_s = self.world.now + REST_MAX_S
         while True:
-            director.run_until(self._is_served, end_s - self.world.now, every_s=LOOK_S)
+            director.run_until(self._is_as_must_be, end_s - self.world.now, every_s=LOOK_S)
             self.hold()
             # Who was served a moment ago may be on the move; what was written last comes back, and is covered.
             director.run_for(quiet_s)
-            if self._is_served() or self.world.now >= end_s:
+            if self._is_as_must_be() or self.world.now >= end_s:
                 break
         for _ in range(3):
             director.run_until(self._is_quiet, QUIET_S, every_s=0.05)
@@ -123,10 +123,8 @@ class Life:
         for law in self.laws:
             self._ask(law, law.rest())
 
-    def _is_served(self) -> bool:
-        return not any(
-            said for law in self.laws if isinstance(law, Served | Ordered | Recorded) for said in law.unserved()
-        )
+    def _is_as_must_be(self) -> bool:
+        return not any(said for law in self.laws for said in law.pending())
 
     def _is_quiet(self) -> bool:
         """Say whether every input is covered, and every binder has folded it."""

@@ -32,12 +32,17 @@ class Booking(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct):
-    """One kind's session."""
+    """One kind's session. `listing`: what its unfinished list has named; `rv`: how far it has seen."""
 
     number: int
     rewound: bool
     listing: set[str] | None
     process: int = 0
+    rv: str = ""
+
+    def reach(self, rv: str) -> None:
+        """Note how far the watch has seen."""
+        self.rv = rv if rv and rv_after(rv, self.rv) else self.rv
 
 
 Listener = Callable[[Stamp, d.Decision], None]
@@ -100,16 +105,27 @@ class Picture:
             case e.SessionOpened():
                 known = self.sessions.get(event.kind)
                 if known is None or event.process >= known.process:
-                    self.sessions[event.kind] = Session(sequence, event.rewound, set(), event.process)
+                    rv = known.rv if known is not None and not event.rewound else ""
+                    self.sessions[event.kind] = Session(sequence, event.rewound, set(), event.process, rv)
             case e.Changes():
                 session = self.sessions.get(event.kind)
                 if session is not None and session.number == event.session:
                     for view in event.changes:
+                        session.reach(view.rv if session.listing is None else "")
                         self._see(event.kind, session, view)
+            case e.Progress():
+                for kind, number, rv in event.marks:
+                    session = self.sessions.get(kind)
+                    if session is not None and session.number == number:
+                        session.reach(rv)
             case e.SessionSynced():
                 session = self.sessions.get(event.kind)
                 if session is not None and session.number == event.session and session.listing is not None:
                     self._sync(event, session)
+            case e.VmiRequest() | e.PodRequest():
+                for kind, views in (("gpuclasses", event.classes), ("gpuclaims", event.claims)):
+                    for view in views:
+                        self._believe(kind, view)
             case _:
                 pass
 
@@ -129,12 +145,21 @@ class Picture:
             if isinstance(view, NodeView) and _look(known) != _look(view):
                 self.changed[view.key] = self.sequence
 
+    def _believe(self, kind: str, view: AnyView) -> None:
+        """Take in evidence, unless the watch knows as much: also that it is gone by now (T15)."""
+        session = self.sessions.get(kind)
+        known = self.objects.get(kind, {}).get(view.key)
+        if session is not None and (known is not None or rv_after(view.rv, session.rv)):
+            listing, session.listing = session.listing, None
+            self._see(kind, session, view)
+            session.listing = listing
+
     def _sync(self, event: e.SessionSynced, session: Session) -> None:
         table, listed = self.objects.setdefault(event.kind, {}), session.listing or set()
         for key in [key for key in table if key not in listed]:
             if session.rewound or not rv_after(table[key].rv, event.rv):
                 self._drop(event.kind, key)
-        session.listing = None
+        session.listing, session.rv = None, event.rv
 
     def _drop(self, kind: str, key: str) -> None:
         del self.objects[kind][key]

@@ -32,3 +32,13 @@ list-until claim 900
 show shown n1
   shown is on n1, of vm1
   n1 has free: cpu 7000, nvidia.com/L40S 2
+# The same of a claim that a set holds: written since, it is shown as before.
+written shown
+open claim rewound
+claim shown l40s=1
+list-until claim 900
+  opens vm1: l40s x1 by nvidia.com/L40S
+written shown
+relist claim rewound
+  puts claim gone on n1: Ordered
+  claim waits waits: NoNodeOffersClass

@@ -28,3 +28,11 @@ pass 600
 settings paused=false
   releases vm1 from n3: NodeCannotKeep
   places vm1 on n4 for vm1-pod
+# A pin that has landed is no more taken back, though the watch has not shown it yet.
+outcome vm1 pin 0
+gone node n4
+pass 600
+command release vm1
+  refuses release: the launcher of VM t/vm1 runs on node n4, or may run: stop or restart the VM
+pin vm1-pod
+  gives up vm1 on n4: NodeGone

@@ -160,6 +160,7 @@ class Restore(Act, frozen=True):
         """Go back in time."""
         if world.backup is not None:
             world.restored += 1
+            world.cluster.kubevirt.start_anew()
             world.cluster.api.store.restore(world.backup)
 
 

@@ -1,17 +1,17 @@
 """At rest everyone that fits runs, and what was deleted is gone."""
 
+from collections import Counter
 from collections.abc import Iterator
 
-import msgspec
 from typing_extensions import override
 
 from deploy.world import fitting
 from deploy.world.manifests import Obj, controller_of, deleting, dig, key_of, meta, pod_ended
 from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, NODE, POD, VM, VMI, Resource
-from schemas.names import GPUS_ANNOTATION
 from tests.simulation.acts.strangers import FOREIGN_GATE
 from tests.simulation.hardware import is_silent
-from tests.simulation.laws.holdings import named_claims, oldest_namer
+from tests.simulation.labels import CARD, CLASSES
+from tests.simulation.laws.holdings import entries_of, named_claims, oldest_namer
 from tests.simulation.laws.law import Law
 from tests.simulation.laws.pins import is_gated
 from tests.simulation.laws.rooms import Rooms
@@ -25,7 +25,7 @@ class Gone(Law):
     """What was deleted is gone, and nothing of ours is left of it."""
 
     @override
-    def rest(self) -> Iterator[str]:
+    def pending(self) -> Iterator[str]:
         alive = {meta(vmi)["uid"] for vmi in self.world.cluster.objects(VMI)}
         stuck = set(self._stuck())
         for resource in KINDS:
@@ -63,11 +63,7 @@ class Served(Law):
         self._rooms = Rooms(world, picture)
 
     @override
-    def rest(self) -> Iterator[str]:
-        yield from self.unserved()
-
-    def unserved(self) -> Iterator[str]:
-        """Name each VM that neither runs nor waits as it must."""
+    def pending(self) -> Iterator[str]:
         for vm in self.world.cluster.objects(VM):
             if vm["spec"].get("runStrategy") != "Always" or deleting(vm):
                 continue
@@ -82,20 +78,23 @@ class Served(Law):
                 yield from self._waits(vmi, str(phase))
 
     def _is_refused(self, vm: Obj) -> bool:
-        """Say whether the webhook must refuse the VM's VMI: a class or a claim that it names is not there, or goes."""
-        for claim in named_claims(vm["spec"]["template"]):
-            found = self.world.cluster.find(GPU_CLAIM, f"{meta(vm)['namespace']}/{claim}")
-            if found is None or deleting(found):
+        """Say whether the webhook must refuse the VM's VMI: what it names is not there, or too much."""
+        asked: Counter[str] = Counter()
+        for entry in entries_of(vm["spec"]["template"]):
+            if "className" in entry:
+                asked[entry["className"]] += entry["count"]
+                continue
+            claim = self.world.cluster.find(GPU_CLAIM, f"{meta(vm)['namespace']}/{entry['claimName']}")
+            if claim is None or deleting(claim):
                 return True
-        classes = [self.world.cluster.find(GPU_CLASS, name) for name in self._classes(vm)]
-        return any(found is None or deleting(found) for found in classes)
-
-    def _classes(self, vm: Obj) -> Iterator[str]:
-        for entry in msgspec.json.decode(meta(vm["spec"]["template"])["annotations"][GPUS_ANNOTATION]):
-            claim = self.world.cluster.find(GPU_CLAIM, f"{meta(vm)['namespace']}/{entry.get('claimName')}")
-            name = entry.get("className") or dig(claim or {}, "spec", "className")
-            if name:
-                yield name
+            if (dig(claim, "status", "resourceName") or CARD) not in CLASSES.values():
+                return True  # KubeVirt does not permit the device that the class named for a while
+            asked[claim["spec"]["className"]] += claim["spec"]["count"]
+        for name, count in asked.items():
+            found = self.world.cluster.find(GPU_CLASS, name)
+            if found is None or deleting(found) or count > found["spec"]["maxCount"]:
+                return True
+        return False
 
     def _may_still_run(self, vmi: Obj) -> bool:
         """Say whether a launcher of the VMI stands on a node whose kubelet is silent: no second one is started."""
@@ -133,8 +132,7 @@ class Served(Law):
                 return True
             if not one.attached and oldest_namer(self, one.key) not in {"", key_of(vmi)}:
                 return True
-        entries = msgspec.json.decode(meta(vmi)["annotations"][GPUS_ANNOTATION])
-        names = [entry["className"] for entry in entries if "className" in entry]
+        names = [entry["className"] for entry in entries_of(vmi) if "className" in entry]
         return any(self.world.cluster.find(GPU_CLASS, name) is None for name in names)
 
 

@@ -154,10 +154,16 @@ def _shows(claim: Obj, one: Held) -> Iterator[str]:
         yield f"claim {one.key} shows that {holder or 'nobody'} holds it, decided is {one.attached or 'nobody'}"
 
 
+def entries_of(marked: Obj) -> list[Obj]:
+    """Return the entries of an object's annotation."""
+    text = (meta(marked).get("annotations") or {}).get(GPUS_ANNOTATION)
+    found: list[Obj] = msgspec.json.decode(text) if text else []
+    return found
+
+
 def named_claims(marked: Obj) -> list[str]:
     """Return the names of the held claims that an object's annotation names."""
-    text = (meta(marked).get("annotations") or {}).get(GPUS_ANNOTATION)
-    return [entry["claimName"] for entry in msgspec.json.decode(text) if "claimName" in entry] if text else []
+    return [entry["claimName"] for entry in entries_of(marked) if "claimName" in entry]
 
 
 def oldest_namer(law: Law, key: str) -> str:

@@ -36,6 +36,10 @@ class Law:
         """Say what is broken after an act."""
         yield from ()
 
+    def pending(self) -> Iterator[str]:
+        """Say what is not yet as it must be at rest, and may still become so."""
+        yield from ()
+
     def rest(self) -> Iterator[str]:
         """Say what is broken once all troubles are over and the world came to rest."""
-        yield from ()
+        yield from self.pending()

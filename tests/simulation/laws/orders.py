@@ -22,11 +22,7 @@ class Ordered(Law):
         self._rooms = Rooms(world, picture)
 
     @override
-    def rest(self) -> Iterator[str]:
-        yield from self.unserved()
-
-    def unserved(self) -> Iterator[str]:
-        """Name each group that waits, and fits."""
+    def pending(self) -> Iterator[str]:
         for group, held in groups(self).items():
             waiting = [one for one in held if not one.node]
             if not waiting or self._goes_with_launcher(group, held) or self._is_going(held):

@@ -14,10 +14,7 @@ class Recorded(Law):
     """One record for each claim, owned by it, under no monitor: its units where it is Bound or Lost, else none."""
 
     @override
-    def rest(self) -> Iterator[str]:
-        yield from self.unserved()
-
-    def unserved(self) -> Iterator[str]:
+    def pending(self) -> Iterator[str]:
         """Name each claim whose record is missing or wrong, and each record without its claim."""
         claims = {key_of(claim): claim for claim in self.world.cluster.objects(GPU_CLAIM)}
         left = {key_of(record): record for record in self.world.cluster.objects(WORKLOAD)}
@@ -33,7 +30,8 @@ class Recorded(Law):
 
 def _wrong(claim: Obj, record: Obj) -> Iterator[str]:
     status = claim.get("status") or {}
-    counts = status.get("phase") in {"Bound", "Lost"}
+    # One that went Lost with others before it had any units was never counted by a resource.
+    counts = status.get("phase") == "Bound" or (status.get("phase") == "Lost" and status.get("resourceName"))
     units = str(claim["spec"]["count"] if counts else 0)
     shown = {
         "is owned by": ([owner["uid"] for owner in meta(record)["ownerReferences"]], [meta(claim)["uid"]]),
