@@ -14,7 +14,7 @@ from binder.picture import Picture
 from binder.settings import settings_of
 from binder.skips import deadlines_of
 from binder.state import Admitted, GpuSet, Holding, Session, State, Touch, is_current
-from binder.usage import Share, booking_of
+from binder.usage import Share, booking_of, claims_of
 from schemas.objects import AnyView, BudgetView, ClassView, PodView, TenantView, VmView
 
 ADMITTED_KEPT_NS = 600 * 1_000_000_000
@@ -206,7 +206,7 @@ class Book(Picture):
         if after is not None:
             self.patience.expect(after)
         self.class_use.index_set(uid, before, after)
-        if (before.claims if before else ()) != (after.claims if after else ()):
+        if (claims_of(before) if before else ()) != (claims_of(after) if after else ()):
             self._index_claims(uid, before, after)
         if (before.node if before else "") != (after.node if after else ""):
             # What the launcher's booking counts is not counted again, and may not go.
@@ -236,9 +236,10 @@ class Book(Picture):
         if after is not None:
             for claim in after.claims:
                 self.claim_sets[f"{after.vmi.namespace}/{claim.name}"] = uid
-                self.usage.refer(claim.resource, 1)
-        for claim in before.claims if before is not None else ():
-            self.usage.refer(claim.resource, -1)
+        # Held claims too: one that was never placed is counted by what its set was opened with (T24).
+        for side, sign in ((after, 1), (before, -1)):
+            for one in claims_of(side) if side is not None else ():
+                self.usage.refer(one.resource, sign)
 
     def _take(self, table: str, key: str, share: Share | None) -> None:
         before, changed = self.usage.take(table, key, share)

@@ -84,18 +84,14 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
             return
         yield from ending(book, uid)
     yield from _freed(book, spent)
-    for let_go in letting_go(book):
-        if spent.is_all() and not spent.is_about(let_go.vmi.uid):
-            return
-        yield let_go
     # 5. Placing, until nobody frees units for others, and what goes together is together.
     left = Left()
     while True:
-        freed = False
+        again = False
         for decision in _placings(book, spent, left):
-            freed = freed or leaves_a_node(book, decision)
+            again = again or leaves_a_node(book, decision) or _takes_over(book, decision)
             yield decision
-        if spent.is_all() or left.full or not (freed or is_torn(book)):
+        if spent.is_all() or left.full or not (again or is_torn(book)):
             break
     # 6. Who got no place hears why, as things stand now that everyone was served (C59).
     yield from _reasons(book, spent, left.sets)
@@ -103,11 +99,21 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
 
 
 def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
-    """Restore the invariant of sets; then gated pods, moves off nodes that can't keep, Lost groups and new orders."""
+    """Leave what can't keep, restore the invariant of sets; then gated pods, moves, Lost groups and new orders."""
+    for let_go in letting_go(book):
+        if spent.is_all() and not spent.is_about(let_go.vmi.uid):
+            return
+        yield let_go
     yield from restoring(book, spent)
     yield from _gated(book, spent, left.sets)
     yield from moving(book, spent)
     yield from serving(book, spent, left)
+
+
+def _takes_over(book: Book, decision: d.Decision) -> bool:
+    """Say whether a launcher takes over a booking that is there: its node may be one that can't keep it."""
+    gpu_set = book.state.sets.get(decision.vmi.uid) if isinstance(decision, d.SetPlaced) else None
+    return gpu_set is not None and bool(gpu_set.node)
 
 
 def _gated(book: Book, spent: Spent, unplaced: dict[str, VmiView]) -> Iterator[d.Decision]:

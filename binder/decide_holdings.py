@@ -124,7 +124,8 @@ def serving(book: Book, spent: Spent, left: Left) -> Iterator[d.HeldPlaced]:
         node = fit(book, need, touched.among(group)) if isinstance(need, Need) else ""
         if not node:
             left.groups[group] = True
-            untold += _is_untold(held, need)
+            # One that this input has let go Lost is counted already.
+            untold += _is_untold(held, need) and not any(spent.is_about(one.claim.uid) for one in held)
             continue
         yield _placed(book, held, node, Placing.REBOUND if any(one.lost for one in held) else Placing.ORDERED)
         touched.look_again()

@@ -73,9 +73,9 @@ def _ended(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> Release | None:
     pod = book.state.pod(f"{gpu_set.vmi.namespace}/{gpu_set.pod}")
     if pod is None or pod.uid != gpu_set.pod_uid:
         # A temporary pod shares its booking with the launcher that comes after it.
-        return None if _more_to_come(gpu_set, vmi) else Release.LAUNCHER_GONE
+        return None if _more_to_come(book, gpu_set, vmi) else Release.LAUNCHER_GONE
     if pod.ended:
-        return None if _more_to_come(gpu_set, vmi) else Release.LAUNCHER_ENDED
+        return None if _more_to_come(book, gpu_set, vmi) else Release.LAUNCHER_ENDED
     if gpu_set.pinned:
         return None
     if gpu_set.refused:
@@ -88,8 +88,11 @@ def _may_take_over(book: Book, gpu_set: GpuSet, launcher: PodView | None) -> boo
     return launcher is None or launcher.uid == gpu_set.pod_uid or _requests_match(book, gpu_set, launcher)
 
 
-def _more_to_come(gpu_set: GpuSet, vmi: VmiView | None) -> bool:
-    return gpu_set.temporary and vmi is not None and not vmi.deleting and vmi.phase in STARTING_PHASES
+def _more_to_come(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> bool:
+    """Say whether a pod follows that the booking is kept for: not on a node that did not take the one before (D7)."""
+    if not gpu_set.temporary or vmi is None or vmi.deleting or vmi.phase not in STARTING_PHASES:
+        return False
+    return gpu_set.node not in book.skips.of(vmi.key)
 
 
 def _still_fits(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:

@@ -32,6 +32,9 @@ def observed(book: Book, before: AnyView | None, after: AnyView | None) -> None:
     if known is None or known.claim.uid != after.uid:
         claim = d.HeldClaim(after.name, after.uid, after.class_name, after.count, "")
         book.store_holding(view.key, Holding(after.namespace, claim))
+    elif known.freed and not after.deleting:
+        # A server back from a backup knows nothing of its deletion: it is an order like any other.
+        book.store_holding(view.key, replace(known, freed=False))
     if before is None or (before.uid, before.deleting) != (after.uid, after.deleting):
         book.held.mark(view.key)
         book.mark_namers(view.key)
@@ -161,6 +164,10 @@ def went_back(book: Book) -> None:
     """Have said again what a server back from a backup shows as it was before (T12)."""
     for key, holding in list(book.state.holdings.items()):
         shown = book.state.claim(key)
+        if holding.freed:
+            # Its finalizer may be back: it is freed once more.
+            book.store_holding(key, replace(holding, freed=False))
+            continue
         if shown is None or shown.stamp >= holding.stamp:
             continue
         if holding.attached is None and (holding.node or holding.lost or holding.reason):

@@ -166,6 +166,8 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
         case ClassView():
             book.class_use.said(view.name, None)
             _mark_class_users(book, view.name)
+            if _counts_otherwise(book, before, after):
+                _mark_unplaced(book)
         case PvView():
             for key in book.index.volume_pvcs.of(view.key):
                 _mark_volume(book, key)
@@ -265,9 +267,20 @@ def _mark_class_users(book: Book, name: str) -> None:
         evolve_holdings.class_changed(book, key)
 
 
+def _counts_otherwise(book: Book, before: AnyView | None, after: AnyView | None) -> bool:
+    """Say whether a resource is counted now that was not, or is not any more: any pod may request it."""
+    was, now = (side.resource if isinstance(side, ClassView) else "" for side in (before, after))
+    counted = book.class_resources
+    return was != now and (bool(was and was not in counted) or counted.get(now) == 1)
+
+
 def _mark_waiting(book: Book) -> None:
     book.troubles.look_everywhere()
     evolve_holdings.look_again(book)
+    _mark_unplaced(book)
+
+
+def _mark_unplaced(book: Book) -> None:
     for uid, gpu_set in book.state.sets.items():
         if not gpu_set.node:
             book.mark(uid)

@@ -59,7 +59,8 @@ def obstacle(book: Book, need: Need, node: NodeView) -> Wait | None:
     for resource, count in need.units.items():
         if book.free(node, resource) + own.get(resource, 0) < count:
             return Wait.NO_ROOM
-    if node.name == need.kept:
+    if node.name == need.kept and any(own.get(resource, 0) < count for resource, count in need.units.items()):
+        # Who has all its units there takes none of those that become free.
         return Wait.NODE_KEPT
     for resource, amount in need.requests.items():
         # A request of zero asks for nothing, also where a node is over-committed in that resource.

@@ -160,5 +160,11 @@ class ClaimWriter:
 
 
 def _missing(effect: WriteStatus) -> Verdict:
-    """A template claim that is not there will be made again; a held one that is gone shows nothing any more."""
-    return SETTLED if effect.uid else again(ApiError(404, "NotFound", effect.name))
+    """A template claim that is not there will be made again; a held one that is gone shows nothing any more.
+
+    That ends what is told of the claim alone. Its VMI's set goes on to the pin: the booking stands, and nobody else
+    would take off the launcher's gate, nor give its units back.
+    """
+    if not effect.uid:
+        return again(ApiError(404, "NotFound", effect.name))
+    return LANDED if effect.vmi.uid else SETTLED

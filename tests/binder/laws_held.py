@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from binder.state import Holding, State
 from schemas import decisions as d
 from schemas.objects import ClaimView, ClassView, NodeView
-from schemas.reasons import Placing
+from schemas.reasons import Placing, Unkept
 from tests.binder.oracle import bears, paused, used_on
 from tests.binder.oracle_budgets import by_key, over, told_so
 from tests.binder.oracle_held import together, verdict, with_launcher
@@ -32,7 +32,8 @@ def law(state: State, decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> Iter
         return
     keys = sorted(f"{decision.namespace}/{one.name}" for one in decision.claims)
     [(whose, group)] = [(whose, group) for whose, group in together(state).items() if keys[0] in group]
-    if paused(state) and not isinstance(decision, d.HeldWaits):
+    by_hand = getattr(decision, "why", None) is Placing.MOVED or getattr(decision, "reason", None) is Unkept.COMMANDED
+    if paused(state) and not isinstance(decision, d.HeldWaits) and not by_hand:
         yield f"{decision}: placing is paused"
     match decision:
         case d.HeldPlaced():

@@ -36,7 +36,12 @@ class Watch:
     def hear(self, state: State, decided: tuple[d.Decision, ...]) -> list[str]:
         """Return what broke a law in this input, and note how things stand now."""
         by_hand = any(isinstance(one, d.Commanded) and one.done for one in decided)
-        broken = [] if by_hand else [said for one in decided for said in self._too_early(state, one)]
+        broken: list[str] = []
+        for one in decided:
+            broken += [] if by_hand else self._too_early(state, one)
+            if isinstance(one, d.SetPlaced):
+                # A launcher that takes over is the booking's pod from here on.
+                self.pods[one.vmi.uid] = (f"{one.vmi.namespace}/{one.pod}", one.pod_uid)
         broken += [] if by_hand else self._too_many(state, decided)
         self._note(state)
         if may_place(state) and not is_dirty(state) and not paused(state):

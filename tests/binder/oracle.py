@@ -233,7 +233,8 @@ def obstacle(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView, node: No
     short = {name for name, amount in pod.requests.items() if amount and amount > free[name]}
     if short & set(asked):
         return Wait.NO_ROOM
-    if is_kept_from(state, vmi, node.name):
+    holds_all = all(own_on(state, vmi.uid, node.name, name) >= count for name, count in asked.items())
+    if is_kept_from(state, vmi, node.name) and not holds_all:
         return Wait.NODE_KEPT
     if short:
         return Wait.NO_ROOM_OTHER

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from binder.kube import PatchKind
 from deploy.world.faults import Call, Fault, FaultyKube
-from schemas.kinds import GPU_CLAIM
+from schemas.kinds import GPU_CLAIM, POD
 from schemas.names import CLAIM_FINALIZER
-from tests.projector.held import FOREIGN, finalizers, reported, status
-from tests.projector.scene import NODE, Scene
+from tests.projector.held import FOREIGN, finalizers, of_set, reported, status
+from tests.projector.scene import NODE, Scene, gates
 
 
 async def test_a_freed_claim_goes(scene: Scene) -> None:
@@ -55,6 +55,18 @@ async def test_a_claim_made_again_is_another_one(scene: Scene) -> None:
     assert [reported(outcomes), reported(freed)] == [True, True]
     assert await finalizers(scene) == []
     assert "stamp" not in await status(scene)
+
+
+async def test_a_launcher_is_pinned_though_its_claim_is_gone(scene: Scene) -> None:
+    """D3, T22: a claim that lost its finalizers to somebody else and went does not leave its VM behind the gate."""
+    vmi, pod, claim = await scene.vmi(), await scene.launcher(), await scene.order()
+    gpu_set, holding = of_set(scene, vmi, pod, claim)
+    await scene.kube.delete(GPU_CLAIM, scene.namespace, "mine")
+
+    outcomes = await scene.project(gpu_set, holding)
+
+    assert [(one.action, one.code) for one in outcomes] == [("set", 0)]
+    assert gates(await scene.get(POD, pod["metadata"]["name"])) == []
 
 
 async def test_a_claim_not_being_deleted_keeps_its_finalizer(model: Scene) -> None:

@@ -76,6 +76,8 @@ class HeldClaims:
                 self._put(one, attached="")
         for key, claim in named.items():
             one = self.claims[key]
+            if one.freed:
+                continue
             self._put(one, attached=decision.vmi.uid, resource=one.resource or claim.resource, reason="")
 
     def _put(self, one: Held, **changes: object) -> None:

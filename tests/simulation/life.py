@@ -124,17 +124,18 @@ class Life:
             self._ask(law, law.rest())
 
     def _is_as_must_be(self) -> bool:
+        self.picture.catch_up()
         return not any(said for law in self.laws for said in law.pending())
 
     def _is_quiet(self) -> bool:
         """Say whether every input is covered, and every binder has folded it."""
+        self.picture.catch_up()
         events = self.world.journal.streams[EVENTS].last
-        decisions = self.world.journal.streams[DECISIONS].last
         for process in self.world.processes.values():
             follower = process.binder.follower if process.binder is not None else None
             if follower is not None and follower.book.state.events_seq != events:
                 return False
-        return decisions > 0
+        return self.picture.sequence == events
 
     def digest(self) -> str:
         """Return a digest over all that both streams hold."""

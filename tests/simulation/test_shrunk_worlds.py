@@ -3,9 +3,9 @@
 from schemas import events as e
 from tests.binder.scene import Scene
 from tests.simulation.acts.act import Step
-from tests.simulation.acts.machines import Cordon
+from tests.simulation.acts.machines import Cordon, NodeDown, RemoveNode
 from tests.simulation.acts.tenants import CreateVm, DeleteVm
-from tests.simulation.acts.troubles import ApiRefuses, LastWords, Slow
+from tests.simulation.acts.troubles import ApiRefuses, Backup, LastWords, Restore, Slow
 from tests.simulation.cluster import Setting
 from tests.simulation.life import lived
 
@@ -34,6 +34,29 @@ def test_a_refused_status_of_a_set_that_waits_is_written_later() -> None:
     ]
 
     assert lived(9, Setting(cards=(1, 1), slices=(4, 4), snapshot_every=5), steps).broken is None
+
+
+def test_d7_the_next_temporary_pod_does_not_follow_to_a_node_that_did_not_take_the_one_before() -> None:
+    """A booking is kept for the launcher that comes after a temporary pod, unless its node is skipped by then (D7)."""
+    steps = [Step(CreateVm(vm=4, zone=1, disk=3), 1.0), Step(NodeDown(node=0, silent=False), 0.0)]
+    setting = Setting(
+        cards=(1, 2), slices=(2, 2), projectors=2, boot_s=2.0, schedule_s=4.0, snapshot_every=5, scarred=0
+    )
+
+    assert lived(4, setting, steps).broken is None
+
+
+def test_t12_a_node_that_goes_and_a_server_that_comes_back_with_it() -> None:
+    """What new writes hide of a restore in one kind is shown by another: no pod of before is overlooked (T12)."""
+    steps = [
+        Step(CreateVm(vm=1, ask=1, disk=1), 4.0),
+        Step(Backup(), 0.0),
+        Step(RemoveNode(node=0), 0.0),
+        Step(Restore(), 0.0),
+        Step(DeleteVm(vm=1), 1.0),
+    ]
+
+    assert lived(61, Setting(cards=(2, 1), slices=(0, 0), lag_s=1.5, schedule_s=4.0), steps).broken is None
 
 
 def test_t11_a_late_opening_of_an_older_process_opens_nothing() -> None:

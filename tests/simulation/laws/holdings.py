@@ -15,6 +15,8 @@ from schemas.reasons import Placing, Unkept
 from tests.simulation.held import Held
 from tests.simulation.laws.law import Law
 from tests.simulation.laws.pins import is_let_go
+from tests.simulation.picture import Picture
+from tests.simulation.world import World
 
 
 class Holds(Law):
@@ -38,10 +40,18 @@ class Holds(Law):
             case _:
                 pass
 
+    def __init__(self, world: World, picture: Picture) -> None:
+        super().__init__(world, picture)
+        self._said: dict[str, tuple[d.HeldClaim, ...]] = {}
+
     def _opened(self, stamp: Stamp, decision: d.SetOpened) -> None:
         vmi = decision.vmi
+        before = {claim.uid for claim in self._said.get(vmi.uid, ())}
+        self._said[vmi.uid] = decision.held
         for claim in decision.held:
             one = self.picture.held.claims.get(f"{vmi.namespace}/{claim.name}")
+            if claim.uid in before and (one is None or one.uid != claim.uid or one.freed):
+                continue  # Said again of a set whose claim went meanwhile: it takes nothing.
             if one is None or one.uid != claim.uid or one.freed:
                 self.found.append(f"{stamp}: {vmi.name} takes claim {claim.name}, which is not there")
             elif one.attached and one.attached != vmi.uid:
