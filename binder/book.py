@@ -15,12 +15,14 @@ from binder.settings import settings_of
 from binder.skips import deadlines_of
 from binder.state import Admitted, GpuSet, Holding, Session, State, Touch, is_current
 from binder.usage import Share, booking_of, claims_of
-from schemas.objects import AnyView, ClassView, PodView, VmView
+from schemas.objects import AnyView, BudgetView, ClassView, PodView, TenantView, VmView
 
 ADMITTED_KEPT_NS = 600 * 1_000_000_000
 """Logical time for which an answered launcher create is remembered while its VMI was never seen."""
 
 INDEXED_FIRST = (
+    "gpubudgets",
+    "helmreleases",
     "gpuclasses",
     "nodes",
     "virtualmachines",
@@ -40,6 +42,7 @@ class Book(Picture):
 
     def _rebuild(self) -> None:
         state, dirty_nodes, dirty_holdings = self.state, dict(self.state.dirty_nodes), dict(self.state.dirty_holdings)
+        dirty_budgets = dict(state.dirty_budgets)
         for kind in INDEXED_FIRST:
             for key, view in state.objects[kind].items():
                 self._index_object(kind, key, None, view)
@@ -53,8 +56,8 @@ class Book(Picture):
         heapq.heapify(self.deadlines)
         for uid in {**state.sets, **state.dirty_sets}:
             self.line_up(uid)
-        # Deriving marks nodes and claims as touched; what was dirty is part of the state and stays as it was.
-        state.dirty_nodes, state.dirty_holdings = dirty_nodes, dirty_holdings
+        # Deriving marks nodes, claims and budgets as touched; what was dirty is part of the state and stays as it was.
+        state.dirty_nodes, state.dirty_holdings, state.dirty_budgets = dirty_nodes, dirty_holdings, dirty_budgets
         self.troubles.begin()
 
     def store(self, kind: str, key: str, view: AnyView | None) -> AnyView | None:
@@ -109,6 +112,7 @@ class Book(Picture):
         else:
             self.state.admitted[uid] = admitted
             heapq.heappush(self.deadlines, (admitted.at_ns + ADMITTED_KEPT_NS, uid))
+        self.charging.set_changed(uid)
         self.line_up(uid)
 
     def _index_object(self, kind: str, key: str, before: AnyView | None, view: AnyView | None) -> None:
@@ -131,6 +135,8 @@ class Book(Picture):
                 self.class_use.index_claim(key, before, view)
             case "virtualmachines":
                 self._index_vm(cast("VmView | None", before), cast("VmView | None", view))
+            case "gpubudgets" | "helmreleases":
+                self.budgets.changed(cast("BudgetView | TenantView", view or before))
             case "configmaps":
                 self.settings = settings_of(self.state)
             case _:
@@ -138,6 +144,7 @@ class Book(Picture):
 
     def _index_pod(self, key: str, before: PodView | None, view: PodView | None) -> None:
         self._count_pod(key, view)
+        self.charging.pod_changed(key, before, view)
         if not self.class_use.are_vmis_served:
             self.class_use.weigh_leaving()
         if before is not None and before.owner_uid and (view is None or before.owner_uid != view.owner_uid):
@@ -158,6 +165,7 @@ class Book(Picture):
                 self.usage.refer(side.claim.resource, sign)
         self._await(key, before, after)
         self._take("holdings", key, share_of(self.state, after))
+        self.charging.holding_changed(key, after)
         self.troubles.index_holding(key, before, after)
         self.held.regroup(key)
         self.held.weigh(key)
@@ -211,6 +219,7 @@ class Book(Picture):
         if booking_of(before) != booking_of(after):
             for key in self.index.pods_by_vmi.of(uid):
                 self._count_pod(key, self.state.pod(key))
+        self.charging.set_changed(uid)
         self.troubles.settle(before, after)
 
     def _await(self, key: str, before: GpuSet | Holding | None, after: GpuSet | Holding | None) -> None:

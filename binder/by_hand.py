@@ -10,6 +10,7 @@ import msgspec
 
 from binder import commands
 from binder.book import Book
+from binder.budgets import first_over, sentence
 from binder.decide_holdings import claims_of_group, need_of
 from binder.evolve_holdings import RELEASED_NS
 from binder.keeping import is_leaving, is_stoppable, is_used_unbooked, let_go, waits_for_launcher
@@ -94,6 +95,9 @@ def _of_claims(book: Book, command: Command, held: list[Holding]) -> Deed:
     need = need_of(book, held, (here,) if here else ())
     if not isinstance(need, Need):
         raise Refused(f"{names} can't be moved now: {need}")
+    over = first_over(book.budgets, held[0].namespace, book.charging.asked_by(held))
+    if over is not None:
+        raise Refused(f"{names} can't be moved now: {sentence(over)}")
     node = command.node or fit(book, need)
     view = book.state.node(node)
     reason = obstacle(book, need, view) if view is not None else None

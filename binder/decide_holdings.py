@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from msgspec.structs import replace
 
 from binder.book import Book
+from binder.budgets import first_over, sentence, told_alike
 from binder.evolve import Spent
 from binder.holdings import Holdings, counted, is_apart, own_units, units_of
 from binder.order import AGAIN, APART, FIRST, Rank, short_group
@@ -60,14 +61,14 @@ def is_torn(book: Book) -> bool:
 def restored(book: Book, group: str) -> Iterator[d.Decision]:
     """Bring one group together, if it is not: where a node that holds some of it takes all, there."""
     held = book.held.of(group)
-    need = need_of(book, held)
-    if not is_apart(held) or need is Wait.PAUSED:
+    if not is_apart(held) or is_paused(book.state, book.settings):
         return
-    nodes = sorted({one.node: True for one in held if one.node})
+    nodes, gathered = sorted({one.node: True for one in held if one.node}), affordable(book, held)
+    need = need_of(book, gathered) if nodes and gathered else None
     # Who held units comes before everyone who waits for some: also where a node is kept.
-    node = fit(book, replace(need, kept="")) if isinstance(need, Need) and nodes else ""
+    node = fit(book, replace(need, kept="")) if isinstance(need, Need) else ""
     if node:
-        yield _placed(book, held, node, Placing.GATHERED)
+        yield _placed(book, gathered, node, Placing.GATHERED)
         return
     message = "claims that go together have no node that takes them all"
     yield d.HeldLost(held[0].namespace, claims_of_group(book, held), nodes[0] if nodes else "", Unkept.SPLIT, message)
@@ -84,7 +85,7 @@ def said_again(book: Book, group: str) -> Iterator[d.Decision]:
         elif one.lost:
             yield d.HeldLost(one.namespace, claims, "", one.lost, one.message)
         elif one.reason:
-            yield d.HeldWaits(one.namespace, claims, one.reason, one.message)
+            yield d.HeldWaits(one.namespace, claims, one.reason, one.message, one.over)
 
 
 def leaves_a_node(book: Book, decision: d.Decision) -> bool:
@@ -133,8 +134,10 @@ def serving(book: Book, spent: Spent, left: Left) -> Iterator[d.HeldPlaced]:
         touched.look_again()
 
 
-def _is_untold(held: list[Holding], need: Need | Wait) -> bool:
+def _is_untold(held: list[Holding], need: Need | Wait | d.Over) -> bool:
     """Say whether claims without a node are sure to be told something new at the end of this input."""
+    if isinstance(need, d.Over):
+        return any(not (one.reason is Wait.OVER_BUDGET and told_alike(one.over, need)) for one in held if not one.node)
     if isinstance(need, Wait):
         return any(one.reason is not need for one in held if not one.node)
     return any(one.reason in {None, Wait.PAUSED} for one in held if not one.node)
@@ -164,17 +167,39 @@ def _waits(book: Book, group: str, among: Collection[str] | None) -> d.HeldWaits
     if not waiting or book.goes_with_set(group) or book.is_held_up(group):
         return None
     need = _standing(book, book.held.of(group))
+    over = need if isinstance(need, d.Over) else None
     known = waiting[0].reason
-    reason = nearest(book, need, known, among) if isinstance(need, Need) else need
-    if all(one.reason is reason for one in waiting):
+    if isinstance(need, Need):
+        reason = nearest(book, need, known, among)
+    else:
+        reason = Wait.OVER_BUDGET if isinstance(need, d.Over) else need
+    if all(one.reason is reason and (over is None or told_alike(one.over, over)) for one in waiting):
         return None
-    return d.HeldWaits(waiting[0].namespace, claims_of_group(book, waiting), reason, MESSAGES[reason])
+    message = sentence(over) if over is not None else MESSAGES[reason]
+    return d.HeldWaits(waiting[0].namespace, claims_of_group(book, waiting), reason, message, over)
 
 
-def _standing(book: Book, held: list[Holding]) -> Need | Wait:
-    """Return what claims ask of a node, unless an operator released them not long ago."""
+def _standing(book: Book, held: list[Holding]) -> Need | Wait | d.Over:
+    """Return what claims ask of a node, unless an operator released them not long ago, or a budget has not so many.
+
+    Budgets are asked for what doesn't count yet (B3).
+    """
     rests = any(one.retry_ns > book.state.now_ns for one in held)
-    return Wait.RELEASED if rests else need_of(book, held)
+    need = Wait.RELEASED if rests else need_of(book, held)
+    if isinstance(need, Wait):
+        return need
+    return first_over(book.budgets, held[0].namespace, book.charging.asked_by(held)) or need
+
+
+def affordable(book: Book, held: list[Holding]) -> list[Holding]:
+    """Return claims that go together, without the Pending ones where their budgets have no units left for them (B3).
+
+    None are returned where that would still be too much: some went Lost with the others before they held units.
+    """
+    for some in (held, [one for one in held if one.node or one.lost]):
+        if first_over(book.budgets, held[0].namespace, book.charging.asked_by(some)) is None:
+            return some
+    return []
 
 
 def need_of(book: Book, held: list[Holding], skipped: tuple[str, ...] = ()) -> Need | Wait:

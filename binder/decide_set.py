@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator
 
 from binder.book import Book
+from binder.budgets import first_over, sentence, told_alike
 from binder.holdings import own_units
 from binder.launchers import class_entries, gated_launchers, may_be_served, names_gpus, volume_terms
 from binder.naming import held_claims
@@ -188,6 +189,8 @@ def telling(book: Book, vmi: VmiView, among: Iterable[str] | None) -> d.SetWaits
     need = _standing(book, vmi, gpu_set, pod)
     if need is Wait.WRITE_REFUSED:
         return _waits(vmi, gpu_set, need, f"a write was refused ({gpu_set.refused}); it is tried again")
+    if isinstance(need, d.Over):
+        return _waits(vmi, gpu_set, Wait.OVER_BUDGET, sentence(need), need)
     if isinstance(need, Wait):
         return _waits(vmi, gpu_set, need, MESSAGES[need])
     reason = nearest(book, need, gpu_set.reason, among)
@@ -212,8 +215,8 @@ def asking(book: Book, vmi: VmiView) -> Need | None:
     return need if isinstance(need, Need) else None
 
 
-def _standing(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait:
-    """Return what the set asks of a node, or the reason not even to ask."""
+def _standing(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait | d.Over:
+    """Return what the set asks of a node, or the reason not even to ask: a budget is asked last (B3)."""
     if gpu_set.retry_ns > book.state.now_ns:
         return Wait.WRITE_REFUSED
     if is_paused(book.state, book.settings):
@@ -225,7 +228,10 @@ def _standing(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need |
         return Wait.FOREIGN_GATE
     if not _requests_match(book, gpu_set, pod):
         return Wait.REQUESTS_MISMATCH
-    return need_of(book, vmi, gpu_set, pod)
+    need = need_of(book, vmi, gpu_set, pod)
+    if isinstance(need, Wait):
+        return need
+    return first_over(book.budgets, vmi.namespace, book.charging.asked(gpu_set)) or need
 
 
 def need_of(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | Wait:
@@ -256,8 +262,10 @@ def _asked(gpu_set: GpuSet) -> str:
     return ", ".join(asked)
 
 
-def _waits(vmi: VmiView, gpu_set: GpuSet | None, reason: Wait, message: str) -> d.SetWaits | None:
-    """Say a reason once; the message holds no counters, so that a repeat is a repeat (C59)."""
-    if gpu_set is not None and gpu_set.reason is reason:
+def _waits(
+    vmi: VmiView, gpu_set: GpuSet | None, reason: Wait, message: str, over: d.Over | None = None
+) -> d.SetWaits | None:
+    """Say a reason once; what is counted in a message doesn't make it another (C59)."""
+    if gpu_set is not None and gpu_set.reason is reason and told_alike(gpu_set.over, over):
         return None
-    return d.SetWaits(d.VmiId(vmi.namespace, vmi.name, vmi.uid), reason, message)
+    return d.SetWaits(d.VmiId(vmi.namespace, vmi.name, vmi.uid), reason, message, over)

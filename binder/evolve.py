@@ -151,6 +151,7 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
         for key in list(state.dirty_holdings) if state.dirty_holdings else ():
             book.held.unmark(key)
         state.dirty_nodes.clear()
+        state.dirty_budgets.clear()
         if not book.behind:
             _settle_sets(book)
         return
@@ -186,7 +187,8 @@ def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
 
 def is_dirty(state: State) -> bool:
     """Say whether a pass has something to look at."""
-    return bool(state.dirty_sets or state.dirty_nodes or state.dirty_claims or state.dirty_holdings)
+    dirty = state.dirty_sets or state.dirty_nodes or state.dirty_claims or state.dirty_holdings or state.dirty_budgets
+    return bool(dirty)
 
 
 def may_place(state: State) -> bool:

@@ -163,7 +163,10 @@ def rested(book: Book, key: str) -> None:
 def waits(book: Book, stamp: Stamp, decision: d.HeldWaits) -> None:
     """The claims were told why they have no node."""
     for _, known in _known(book, decision):
-        said = replace(known, reason=decision.reason, message=decision.message, stamp=stamp, told=stamp, again=False)
+        said = replace(
+            known, reason=decision.reason, message=decision.message, over=decision.over, stamp=stamp, told=stamp,
+            again=False,
+        )  # fmt: skip
         book.store_holding(key_of(known), said)
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from binder import evolve_holdings
 from binder.book import Book
+from binder.budgets import resolved
 from binder.evolve_sets import claims_went_back, confirm_pin, forget_wait, pods_went_back
 from binder.evolve_skips import node_changed, watch_launcher
 from binder.state import KUBEVIRT_KINDS, Session, Touch
@@ -21,6 +22,7 @@ from schemas.objects import (
     PodView,
     PvcView,
     PvView,
+    TenantView,
     VmiView,
     VmView,
     rv_after,
@@ -92,6 +94,8 @@ def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> N
     known = book.state.objects[kind].get(view.key)
     if known is not None and not believe and not rv_after(view.rv, known.rv):
         return
+    if isinstance(view, TenantView):
+        view = resolved(book.state.tenant(view.key), view)
     view = _as_first_seen(known, view)
     before = book.store(kind, view.key, view)
     if before is not None and replace(before, rv=view.rv) == view:

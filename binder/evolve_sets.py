@@ -61,6 +61,7 @@ def placed(book: Book, stamp: Stamp, decision: d.SetPlaced) -> None:
             released=None,
             reason=None,
             message="",
+            over=None,
             told=Stamp(),
             refused="",
             refusal="",
@@ -76,7 +77,8 @@ def waits(book: Book, stamp: Stamp, decision: d.SetWaits) -> None:
     uid, vmi = decision.vmi.uid, decision.vmi
     book.state.first_wait.setdefault(f"{vmi.namespace}/{vmi.name}", book.state.now_ns)
     known = _known(book, stamp, vmi)
-    book.store_set(uid, replace(known, stamp=stamp, reason=decision.reason, message=decision.message, told=stamp))
+    said = replace(known, stamp=stamp, reason=decision.reason, message=decision.message, over=decision.over, told=stamp)
+    book.store_set(uid, said)
     evolve_holdings.follow(book, stamp, book.state.sets[uid])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from binder.indexes import Indexes
 from binder.members import Members
-from binder.order import AGAIN, APART, DIRTY, Group, Line, Rank, woken_by
+from binder.order import AGAIN, APART, DIRTY, Group, Line, Rank, budget_groups, woken_by
 from binder.state import Holding, State
 from binder.usage import Amounts, Share
 from schemas.decisions import HeldClaim
@@ -121,6 +121,7 @@ class Holdings:
         if waiting and not self._goes_with_set(group):
             asked = units_of(counted(self._state, holding) for holding in held)
             groups += woken_by(waiting[0].reason, asked, own_units(held).values())
+            groups += budget_groups(waiting[0].reason, waiting[0].over)
         self._line.put(group, self._rank(group, held), groups)
 
     def is_booked(self, group: str) -> bool:

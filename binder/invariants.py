@@ -30,7 +30,12 @@ def check(book: Book) -> list[str]:
 
 def _indexes(book: Book) -> Iterator[str]:
     fresh = Book(
-        replace(book.state, dirty_nodes=dict(book.state.dirty_nodes), dirty_holdings=dict(book.state.dirty_holdings))
+        replace(
+            book.state,
+            dirty_nodes=dict(book.state.dirty_nodes),
+            dirty_holdings=dict(book.state.dirty_holdings),
+            dirty_budgets=dict(book.state.dirty_budgets),
+        )
     )
     for (name, live), (_, derived) in zip(_tables(book), _tables(fresh), strict=True):
         if live != derived:
@@ -47,7 +52,7 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "ranked", usage.ranked
     yield "references", usage.references
     yield "shares", usage.shares
-    yield "line groups", line.groups
+    yield "line groups", (line.groups, line.bounds)
     yield "line places", line.places
     for name in (
         "pods_by_vmi",
@@ -67,6 +72,7 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "held claims", (book.held.members.table(), book.held.group_of, book.held.freeable)
     yield "held line groups", book.held.line.groups
     yield "held line places", book.held.line.places
+    yield "budgets", (book.budgets.limits, book.budgets.used, book.budgets.charges)
     yield "settings", book.settings
     yield "behind", book.behind
     yield "skips", (book.skips.vms.table(), book.skips.open_dues())

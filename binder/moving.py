@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from binder.book import Book
-from binder.decide_holdings import claims_of_group, need_of
+from binder.decide_holdings import affordable, claims_of_group, need_of
 from binder.evolve import Spent
 from binder.holdings import share_of
 from binder.keeping import MESSAGES, is_used_unbooked, leaving_units, nodes_to_leave, short_resources, unkept
@@ -57,13 +57,13 @@ def units_on(book: Book, group: str, name: str, resource: str) -> int:
 
 def moved(book: Book, group: str, name: str, why: Unkept) -> d.HeldPlaced | d.HeldLost:
     """Move a group to the fullest other node that takes all of it, else let it go Lost."""
-    held = book.held.of(group)
-    need = need_of(book, held, (name,))
+    held = affordable(book, book.held.of(group))
+    need = need_of(book, held, (name,)) if held else None
     # Who held units comes before everyone who waits for some: also where a node is kept.
     node = fit(book, replace(need, kept="")) if isinstance(need, Need) else ""
     if node:
         return d.HeldPlaced(held[0].namespace, claims_of_group(book, held), node, Placing.MOVED)
-    return lost(book, held, name, why)
+    return lost(book, book.held.of(group), name, why)
 
 
 def lost(book: Book, held: list[Holding], name: str, why: Unkept) -> d.HeldLost:

@@ -3,8 +3,10 @@
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
+from binder.budgets import bound_of
 from binder.state import State
 from binder.usage import Amounts
+from schemas.decisions import Over
 from schemas.objects import PodView
 from schemas.reasons import Wait
 
@@ -21,6 +23,7 @@ NEVER_WAITED = 1 << 62
 DIRTY: Group = ("dirty", "", 0)
 ENDS: Group = ("ends", "", 0)
 ON_NODES: Group = ("nodes", "", 0)
+BUDGET = "budget"
 APART: Group = ("apart", "", 0)
 AGAIN: Group = ("again", "", 0)
 PATIENT: Group = ("patient", "", 0)
@@ -54,6 +57,13 @@ def short_group(resource: str) -> Group:
     return ("short", resource, 0)
 
 
+def budget_groups(reason: Wait | None, over: Over | None) -> tuple[Group, ...]:
+    """Name the group of one that waits for a budget: so many units more of one key of one namespace (B3)."""
+    if reason is not Wait.OVER_BUDGET or over is None:
+        return ()
+    return ((BUDGET, bound_of(over.namespace, over.key), over.asked),)
+
+
 def rank_of(state: State, uid: str, key: str, pod: PodView | None) -> Rank:
     """Return the place of the VMI `key` (namespace/name) with that uid and launcher."""
     namespace, _, name = key.partition("/")
@@ -74,11 +84,15 @@ def woken_by(reason: Wait | None, asked: Amounts, own: Iterable[Amounts] = ()) -
 
 
 class Line:
-    """Sets by uid in the groups that can wake them, each group in the order of ranks."""
+    """Sets by uid in the groups that can wake them, each group in the order of ranks.
+
+    `bounds`: the groups that wait for budgets, by namespace and key (`budgets.bound_of`) and by units asked.
+    """
 
     def __init__(self) -> None:
         self.groups: dict[Group, list[Rank]] = {}
         self.places: dict[str, tuple[Rank, tuple[Group, ...]]] = {}
+        self.bounds: dict[str, dict[int, Group]] = {}
 
     def put(self, uid: str, rank: Rank, groups: tuple[Group, ...]) -> None:
         """Let a set stand in these groups alone; in none, it is forgotten."""
@@ -89,6 +103,8 @@ class Line:
             self.places[uid] = (rank, groups)
         for group in groups:
             insort(self.groups.setdefault(group, []), rank)
+            if group[0] == BUDGET:
+                self.bounds.setdefault(group[1], {})[group[2]] = group
 
     def drop(self, uid: str) -> None:
         """Take a set out of the line."""
@@ -98,6 +114,10 @@ class Line:
             del ranks[bisect_left(ranks, rank)]
             if not ranks:
                 del self.groups[group]
+                if group[0] == BUDGET:
+                    del self.bounds[group[1]][group[2]]
+                    if not self.bounds[group[1]]:
+                        del self.bounds[group[1]]
 
     def after(self, group: Group, rank: Rank) -> Rank | None:
         """Return the next one of a group behind `rank`."""
@@ -106,6 +126,10 @@ class Line:
             return None
         place = bisect_right(ranks, rank)
         return ranks[place] if place < len(ranks) else None
+
+    def waiting_for(self, bound: str) -> list[Group]:
+        """Return the groups that wait for one key of one namespace's budgets, least asked first."""
+        return [group for _, group in sorted(self.bounds.get(bound, {}).items())]
 
     def members(self, group: Group) -> list[str]:
         """Return the uids of a group in their order."""

@@ -5,11 +5,13 @@ Read by whoever decides; `binder.book` keeps it in step with the tables.
 
 from collections.abc import Iterable
 
+from binder.budgets import Budgets
+from binder.charging import Charging
 from binder.class_use import ClassUse
 from binder.holdings import Holdings, own_units
 from binder.indexes import Indexes
 from binder.launchers import gated_launchers, may_be_served, newest
-from binder.order import DIRTY, ENDS, PATIENT, ROOM_REASONS, Group, Line, Rank, rank_of, woken_by
+from binder.order import DIRTY, ENDS, PATIENT, ROOM_REASONS, Group, Line, Rank, budget_groups, rank_of, woken_by
 from binder.patience import Patience
 from binder.settings import settings_of
 from binder.skips import Skips
@@ -22,7 +24,7 @@ from schemas.objects import NodeView, PodView, VmiView
 class Picture:
     """State plus indexes. `usage` counts amounts, `line` keeps the sets that a pass may have to look at.
 
-    `held`: the groups of held claims, with their line.
+    `held`: the groups of held claims, with their line. `budgets`: what tenants may hold and do hold.
     `behind`: kinds that are not synced, or showed no life in this epoch: while there are any, nothing is placed,
     unless all of them are KubeVirt's and not served: then claims that no VMI holds are.
     """
@@ -34,6 +36,8 @@ class Picture:
         self._moved: dict[str, bool] = {}
         self.index = Indexes()
         self.held = Holdings(state, self.index, self.goes_with_set)
+        self.budgets = Budgets(state)
+        self.charging = Charging(state, self.index, self.budgets)
         self.class_use = ClassUse(state, self.index)
         self.claim_sets: dict[str, str] = {}
         self.class_resources: dict[str, int] = {}
@@ -149,6 +153,7 @@ class Picture:
         if gpu_set is not None and pod is not None and may_be_served(vmi):
             own = own_units(self.held.of(uid)) if gpu_set.held else {}
             groups += woken_by(gpu_set.reason, units(gpu_set), own.values())
+            groups += budget_groups(gpu_set.reason, gpu_set.over)
             if gpu_set.reason in ROOM_REASONS and self.patience.is_over(key):
                 groups += (PATIENT,)
         self._line.put(uid, rank_of(self.state, uid, key, pod), groups)

@@ -9,23 +9,9 @@ from enum import IntFlag
 import msgspec
 
 from binder.records import ClassGuard, Kept
-from schemas.decisions import HeldClaim, TemplateClaim, VmiId
-from schemas.objects import (
-    AnyView,
-    ClaimView,
-    ClassView,
-    KubeVirtView,
-    NamespaceView,
-    NodeSelectorTerm,
-    NodeView,
-    PodView,
-    PvcView,
-    PvView,
-    SettingsView,
-    Stamp,
-    VmiView,
-    VmView,
-)
+from binder.tables import Tables
+from schemas.decisions import HeldClaim, Over, TemplateClaim, VmiId
+from schemas.objects import NodeSelectorTerm, Stamp
 from schemas.reasons import GiveUp, Release, Unkept, Wait
 
 STATE_SCHEMA = 1
@@ -43,11 +29,16 @@ NEEDED_KINDS = (
     "virtualmachines",
     "virtualmachineinstances",
     "configmaps",
+    "gpubudgets",
+    "helmreleases",
 )
 """Kinds that must be synced before anything is placed, by plural; the keys of `State.objects`."""
 
 KUBEVIRT_KINDS = ("kubevirts", "virtualmachines", "virtualmachineinstances")
 """Kinds that a cluster may be without: its CRDs come after us, or go away."""
+
+FOREIGN_KINDS = ("helmreleases",)
+"""Kinds of programs that a cluster need not have: not served, they are not waited for."""
 
 
 class Touch(IntFlag):
@@ -60,6 +51,13 @@ class Touch(IntFlag):
     SHRUNK = 2
     STATIC = 4
     OVERDUE = 8
+
+
+class Loosened(IntFlag):
+    """How a budget changed since the last pass: units were freed under it, or it allows another number."""
+
+    FREED = 1
+    LIMIT = 2
 
 
 class Session(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -139,6 +137,7 @@ class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     attached: VmiId | None = None
     reason: Wait | None = None
     message: str = ""
+    over: Over | None = None
     told: Stamp = Stamp()
     freed: bool = False
     again: bool = False
@@ -178,6 +177,7 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     released: Release | None = None
     reason: Wait | None = None
     message: str = ""
+    over: Over | None = None
     told: Stamp = Stamp()
     missing: bool = False
     refusal: str = ""
@@ -189,7 +189,7 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     retry_ns: int = 0
 
 
-class State(msgspec.Struct, omit_defaults=True):
+class State(Tables, msgspec.Struct, omit_defaults=True):
     """Everything the binder knows.
 
     `events_seq`: the last EVENTS message folded. `now_ns`: logical time, from 0 (T9); `stamp_ns`: the
@@ -200,7 +200,8 @@ class State(msgspec.Struct, omit_defaults=True):
     waited longest. `troubles`: since which logical time a node can't keep what is booked on it, by node and by what
     is wrong (`binder.troubles`). `class_guards`: what was decided of classes' finalizers. `paused`: who paused placing
     by a command. `dirty_*`: what the next pass must look at: sets by VMI uid, claims and held claims by key, nodes by
-    name with `Touch` bits. `voided`: inputs that no fold may read, by EVENTS sequence in digits, and who said so.
+    name with `Touch` bits, budgets by "NAMESPACE KEY" with `Loosened` bits. `voided`: inputs that no fold may read, by
+    EVENTS sequence in digits, and who said so.
     """
 
     schema: int = STATE_SCHEMA
@@ -212,7 +213,6 @@ class State(msgspec.Struct, omit_defaults=True):
     epoch: int = 0
     epoch_events: int = 0
     sessions: dict[str, Session] = {}
-    objects: dict[str, dict[str, AnyView]] = {}
     listing: dict[str, dict[str, bool]] = {}
     sets: dict[str, GpuSet] = {}
     holdings: dict[str, Holding] = {}
@@ -227,63 +227,23 @@ class State(msgspec.Struct, omit_defaults=True):
     dirty_claims: dict[str, bool] = {}
     dirty_holdings: dict[str, bool] = {}
     dirty_nodes: dict[str, int] = {}
+    dirty_budgets: dict[str, int] = {}
     voided: dict[str, str] = {}
-
-    def node(self, name: str) -> NodeView | None:
-        """Return the node of that name."""
-        return self.objects["nodes"].get(name)  # type: ignore[return-value]  # the table holds its own kind
-
-    def pod(self, key: str) -> PodView | None:
-        """Return the pod `namespace/name`."""
-        return self.objects["pods"].get(key)  # type: ignore[return-value]  # the table holds its own kind
-
-    def pv(self, name: str) -> PvView | None:
-        """Return the persistent volume of that name."""
-        return self.objects["persistentvolumes"].get(name)  # type: ignore[return-value]  # its own kind
-
-    def pvc(self, key: str) -> PvcView | None:
-        """Return the persistent volume claim `namespace/name`."""
-        return self.objects["persistentvolumeclaims"].get(key)  # type: ignore[return-value]  # its own kind
-
-    def gpu_class(self, name: str) -> ClassView | None:
-        """Return the class of that name."""
-        return self.objects["gpuclasses"].get(name)  # type: ignore[return-value]  # its own kind
-
-    def claim(self, key: str) -> ClaimView | None:
-        """Return the observed claim `namespace/name`."""
-        return self.objects["gpuclaims"].get(key)  # type: ignore[return-value]  # its own kind
 
     def holding(self, namespace: str, name: str) -> Holding | None:
         """Return what is held of the claim of that name."""
         return self.holdings.get(f"{namespace}/{name}")
 
-    def vmi(self, key: str) -> VmiView | None:
-        """Return the VMI `namespace/name`."""
-        return self.objects["virtualmachineinstances"].get(key)  # type: ignore[return-value]  # its own kind
-
-    def vm(self, key: str) -> VmView | None:
-        """Return the VM `namespace/name`."""
-        return self.objects["virtualmachines"].get(key)  # type: ignore[return-value]  # its own kind
-
-    def namespace(self, name: str) -> NamespaceView | None:
-        """Return the namespace of that name."""
-        return self.objects["namespaces"].get(name)  # type: ignore[return-value]  # its own kind
-
-    def kubevirts(self) -> list[KubeVirtView]:
-        """Return the KubeVirt CRs by key."""
-        return [view for _, view in sorted(self.objects["kubevirts"].items())]  # type: ignore[misc]  # its own kind
-
-    def settings_view(self) -> SettingsView | None:
-        """Return the settings ConfigMap, of which ingest publishes one alone."""
-        for _, view in sorted(self.objects["configmaps"].items()):
-            return view  # type: ignore[return-value]  # its own kind
-        return None
-
 
 def is_current(state: State, kind: str) -> bool:
-    """Say whether a kind is synced and has shown life since the newest epoch began (T11)."""
+    """Say whether a kind is synced and has shown life since the newest epoch began (T11).
+
+    One of another program's kinds may also be known not to be served since then.
+    """
     session = state.sessions.get(kind)
-    return session is not None and session.synced and session.progress > state.epoch_events
+    if session is None or session.progress <= state.epoch_events:
+        return False
+    return session.synced or (kind in FOREIGN_KINDS and not session.served)
 
 
 def is_absent(state: State, kind: str) -> bool:

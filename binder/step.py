@@ -10,6 +10,7 @@ from binder.evolve import evolve, evolve_decision, settle
 from schemas import decisions as d
 from schemas.events import AnyEvent, Changes, UnknownMessage, decode_event
 from schemas.objects import (
+    BudgetView,
     ClaimView,
     ClassView,
     Gone,
@@ -21,6 +22,7 @@ from schemas.objects import (
     PvView,
     SettingsView,
     Stamp,
+    TenantView,
     View,
     VmiView,
     VmView,
@@ -43,6 +45,8 @@ VIEWS: dict[str, type[View]] = {
     "virtualmachines": VmView,
     "virtualmachineinstances": VmiView,
     "configmaps": SettingsView,
+    "gpubudgets": BudgetView,
+    "helmreleases": TenantView,
 }
 """The view that each watched kind comes as, by plural."""
 

@@ -7,14 +7,15 @@ change its reason: by more room, by less of what it was short of, or by anything
 from typing import Protocol
 
 from binder.book import Book
-from binder.order import DIRTY, ON_NODES, Group, Line, short_group
-from binder.state import Touch
+from binder.order import DIRTY, FIRST, ON_NODES, Group, Line, short_group
+from binder.state import Loosened, Touch
 from binder.usage import most_free
 from schemas.objects import NodeView
 
 NODES_ONE_BY_ONE_MAX = 64
 """Where more nodes changed, they are not asked one by one: looking at all is no dearer."""
 
+LIMIT = int(Loosened.LIMIT)
 GROWN, SHRUNK, STATIC = int(Touch.GROWN), int(Touch.SHRUNK), int(Touch.STATIC)
 CHANGED_SETS: tuple[Group, ...] = (DIRTY,)
 
@@ -45,7 +46,8 @@ class Touched:
     def among(self, uid: str) -> list[str] | None:
         """Return the only nodes that matter to one of the line, None for all of them."""
         state = self._book.state
-        if self._queue.is_dirty(uid) or len(state.dirty_nodes) > NODES_ONE_BY_ONE_MAX:
+        _, waits = self._queue.line.places.get(uid, (FIRST, ()))
+        if self._queue.is_dirty(uid) or ON_NODES not in waits or len(state.dirty_nodes) > NODES_ONE_BY_ONE_MAX:
             return None
         return sorted(state.dirty_nodes)
 
@@ -59,7 +61,21 @@ class Touched:
                 self._groups = (DIRTY, ON_NODES)
             else:
                 self._groups = (DIRTY, *self._roomy())
+            self._groups += self._loosened()
         return self._groups
+
+    def _loosened(self) -> tuple[Group, ...]:
+        """Name the groups that budgets may let through: all of one that was edited, else those it has units for."""
+        line, loosened = self._queue.line, self._book.state.dirty_budgets
+        if not line.bounds or not loosened:
+            return ()
+        found: list[Group] = []
+        for bound in line.bounds if len(line.bounds) < len(loosened) else loosened:
+            how = loosened.get(bound, 0)
+            groups = line.waiting_for(bound) if how else []
+            left = self._book.budgets.left(bound) if groups else 0
+            found += [group for group in groups if how & LIMIT or left is None or group[2] <= left]
+        return tuple(found)
 
     def shrunk(self) -> list[str]:
         """Return the resources offered by nodes that have less of something now."""

@@ -10,3 +10,4 @@ class Role(StrEnum):
     INGEST = "ingest"
     PROJECTOR = "projector"
     WEBHOOKS = "webhooks"
+    ACCOUNTING = "accounting"

@@ -1,7 +1,7 @@
 """The parts put together: each role with what it needs, alone in a process or all in one.
 
-Binder, ingest and projector each work under a Lease of their own, so that roles can be spread over
-processes and replicas as one likes; webhooks answer in every replica.
+Binder, ingest, projector and accounting each work under a Lease of their own, so that roles can be spread
+over processes and replicas as one likes; webhooks answer in every replica.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from deploy.role_names import Role
 from ingest.classes import read_claim, read_class
 from ingest.machines import read_kubevirt
 from ingest.service import Ingest
+from projector.accounting import Accounting
 from projector.service import Projector
 from schemas.answers import encode_answer
 from schemas.names import LEASE_PREFIX
@@ -154,6 +155,11 @@ async def run_projector(place: Place) -> None:
         await Projector(place.kube, place.journal, instance=place.identity).run(follower)
 
     await place.elected(Role.PROJECTOR).lead(work)
+
+
+async def run_accounting(place: Place) -> None:
+    """Keep the records of workloads while elected."""
+    await place.elected(Role.ACCOUNTING).lead(lambda: Accounting(place.kube).run())
 
 
 async def together(*parts: Callable[[], Awaitable[None]]) -> None:

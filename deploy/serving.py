@@ -20,7 +20,7 @@ from binder.journal import Unavailable, Unclear
 from binder.kube import ApiError
 from deploy.front_door import Door, keep, prepare, register
 from deploy.role_names import Role
-from deploy.roles import Place, run_binder, run_ingest, run_projector, together
+from deploy.roles import Place, run_accounting, run_binder, run_ingest, run_projector, together
 from deploy.status_page import StatusPage
 from webhooks.metrics import Metrics
 from webhooks.server import Listen, Server
@@ -81,6 +81,7 @@ def _kept(role: Role, place: Place) -> Callable[[], Awaitable[None]]:
         Role.BINDER: lambda: run_binder(place, place.binder()),
         Role.INGEST: lambda: run_ingest(place),
         Role.PROJECTOR: lambda: run_projector(place),
+        Role.ACCOUNTING: lambda: run_accounting(place),
     }[role]
     return lambda: kept(role, work)
 

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ingest import classes, machines, nodes, pods, settings, volumes
+from ingest import budgets, classes, machines, nodes, pods, settings, volumes
 from ingest.metadata import Identity, MalformedObject, read_gone, read_identity
 from schemas import kinds
 from schemas.kinds import Resource
@@ -78,5 +78,7 @@ def watched(settings_namespace: str) -> tuple[Source, ...]:
         Source(kinds.VM, machines.read_vm),
         Source(kinds.VMI, machines.read_vmi),
         Source(kinds.KUBEVIRT, machines.read_kubevirt),
+        Source(kinds.GPU_BUDGET, budgets.read_budget),
+        Source(kinds.HELM_RELEASE, budgets.read_release),
         Source(kinds.CONFIGMAP, settings.read_settings, settings_namespace),
     )

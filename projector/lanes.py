@@ -5,6 +5,7 @@ from collections import deque
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
+_NOTHING = object()
 
 
 class Pace(NamedTuple):
@@ -48,6 +49,10 @@ class Lanes(Generic[T]):
     def overtaken(self, key: str) -> bool:
         """Say whether something newer waits under a key that is being worked on."""
         return key in self._waiting
+
+    def withdraw(self, key: str) -> bool:
+        """Take back what waits under a key that is being worked on; say whether there was anything."""
+        return self._waiting.pop(key, _NOTHING) is not _NOTHING
 
     async def take(self) -> tuple[str, T]:
         """Return the next key and item; the key is the caller's until `done` or `again`."""

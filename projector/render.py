@@ -39,12 +39,12 @@ def claim_body(effect: CreateClaim) -> bytes:
     return _encode(NewClaim(metadata, ClaimSpec(effect.class_name, effect.count)))
 
 
-def label_value(name: str) -> str:
+def label_value(name: str, most: int = LABEL_LENGTH_MAX) -> str:
     """Return an object's name as a label value: one too long is cut, with a hash in place of the rest."""
-    if len(name) <= LABEL_LENGTH_MAX:
+    if len(name) <= most:
         return name
     tail = f"-{hashlib.sha256(name.encode()).hexdigest()[:10]}"
-    return name[: LABEL_LENGTH_MAX - len(tail)].rstrip("-.") + tail
+    return name[: most - len(tail)].rstrip("-.") + tail
 
 
 def status_patch(effect: WriteStatus, *, uid: str, generation: int, before: Iterable[Condition], now: str) -> bytes:

@@ -13,6 +13,7 @@ from binder.journal import Journal
 from binder.kube import Kube
 from binder.state import GpuSet, Holding, State
 from projector.apply import Applier
+from projector.budget_counts import BudgetCounts
 from projector.clock import wall
 from projector.counts import ClassCounts
 from projector.effects import AnyEffect, Stage
@@ -20,6 +21,8 @@ from projector.lanes import QUICKLY, SLOWLY, Lanes, Pace
 from projector.outbox import Outbox
 from projector.plan import Single, guards_told, is_open, plan, single, undecided
 from projector.plan_held import held_by, is_open_held, plan_held
+from projector.tenant_budgets import TenantBudgets
+from projector.usage_records import UsageRecords
 from projector.verdicts import Kind, Verdict
 from schemas import decisions as d
 from schemas.events import Outcome
@@ -70,7 +73,8 @@ class Projector:
         sets_at_once: int = SETS_AT_ONCE,
     ) -> None:
         self._applier = Applier(kube, instance=instance, clock=clock)
-        self._counts = ClassCounts(kube, clock)
+        self._counts = (ClassCounts(kube, clock), BudgetCounts(kube), TenantBudgets(kube))
+        self._usage = UsageRecords(kube)
         self._outbox = Outbox(journal)
         self._lanes: Lanes[_Set | Holding | _One | _Closed] = Lanes()
         self._holders: dict[str, tuple[str, ...]] = {}
@@ -82,12 +86,16 @@ class Projector:
         self.begin(await follower.start())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.work())
-            tasks.create_task(self._counts.run(follower.book))
-            self._counts.changed()
+            for counts in self._counts:
+                tasks.create_task(counts.run(follower.book))
+                counts.changed()
+            tasks.create_task(self._usage.run(follower.book))
             # 2. Each step only says which sets changed; the newest decision of each is written.
             async for step in follower.steps():
                 self.take(step.state, step.touched, step.decided)
-                self._counts.changed()
+                self._usage.take(step.state, step.touched, step.decided)
+                for counts in self._counts:
+                    counts.changed()
 
     def begin(self, state: State) -> None:
         """Take up every set and claim whose writes are not known to have landed, and what was told to go."""

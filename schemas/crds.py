@@ -4,13 +4,15 @@ from typing import Any
 
 import msgspec
 
+from schemas.budgets import GpuBudget
 from schemas.claims import PLACED_CONDITION, Claim
 from schemas.classes import GpuClass
-from schemas.kinds import CRD, GPU_CLAIM, GPU_CLASS, Resource
+from schemas.kinds import CRD, GPU_BUDGET, GPU_CLAIM, GPU_CLASS, WORKLOAD, WORKLOAD_MONITOR, Resource
 from schemas.structural import Shape, structural
+from schemas.workloads import Workload, WorkloadMonitor
 
 CATEGORY = "gpu"
-"""`kubectl get gpu` lists classes and claims together."""
+"""`kubectl get gpu` lists classes, claims and budgets together."""
 
 
 class Column(msgspec.Struct, frozen=True, omit_defaults=True, rename={"json_path": "jsonPath"}):
@@ -52,9 +54,38 @@ CLASS_COLUMNS = (
     _AGE,
 )
 
+BUDGET_COLUMNS = (
+    Column("Used", "string", ".status.usage", "Held of allowed units, by key."),
+    Column("Binds", "string", ".status.boundBy", "Which budgets leave least: its own, or an ancestor's."),
+    _AGE,
+)
 
-def _crd(resource: Resource, short: str, shape: type[Shape], columns: tuple[Column, ...]) -> dict[str, Any]:
+WORKLOAD_COLUMNS = (
+    Column("Kind", "string", ".status.kind", "What kind of workload it is."),
+    Column("Type", "string", ".status.type", "Which part of it; of GPUs the class."),
+    Column("CPU", "string", ".status.resources.cpu", "Processors requested."),
+    Column("Memory", "string", ".status.resources.memory", "Memory requested."),
+    Column("Operational", "boolean", ".status.operational", "Whether it works."),
+)
+
+MONITOR_COLUMNS = (
+    Column("Kind", "string", ".spec.kind", "What kind of workload it is."),
+    Column("Type", "string", ".spec.type", "Which part of it."),
+    Column("Version", "string", ".spec.version", "Version of the workload."),
+    Column("Replicas", "integer", ".spec.replicas", "Replicas wished for."),
+    Column("MinReplicas", "integer", ".spec.minReplicas", "Replicas it needs to be operational."),
+    Column("Available", "integer", ".status.availableReplicas", "Pods that are ready."),
+    Column("Observed", "integer", ".status.observedReplicas", "Pods there are."),
+    Column("Operational", "boolean", ".status.operational", "Whether enough of them are ready."),
+)
+
+
+def _crd(
+    resource: Resource, shape: type[Shape], columns: tuple[Column, ...], *, short: str = "", status: bool = True
+) -> dict[str, Any]:
+    """Draw one CRD. Without a `short` name it is no kind of ours, and in no category of ours."""
     schema = structural(shape)
+    ours = {"shortNames": [short], "categories": [CATEGORY]} if short else {}
     known = {
         "apiVersion": {"type": "string", "description": "Version of this shape of the object."},
         "kind": {"type": "string", "description": "Kind of the object."},
@@ -73,15 +104,14 @@ def _crd(resource: Resource, short: str, shape: type[Shape], columns: tuple[Colu
                 "listKind": f"{resource.kind}List",
                 "plural": resource.plural,
                 "singular": resource.kind.lower(),
-                "shortNames": [short],
-                "categories": [CATEGORY],
+                **ours,
             },
             "versions": [
                 {
                     "name": resource.version,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    **({"subresources": {"status": {}}} if status else {}),
                     "additionalPrinterColumns": [msgspec.to_builtins(column) for column in columns],
                     "schema": {"openAPIV3Schema": schema},
                 }
@@ -91,8 +121,11 @@ def _crd(resource: Resource, short: str, shape: type[Shape], columns: tuple[Colu
 
 
 def crds() -> tuple[dict[str, Any], ...]:
-    """Return every CRD of ours, as plain data."""
+    """Return every CRD of ours, and those of cozystack's that we write, as plain data."""
     return (
-        _crd(GPU_CLASS, "gclass", GpuClass, CLASS_COLUMNS),
-        _crd(GPU_CLAIM, "gclaim", Claim, CLAIM_COLUMNS),
+        _crd(GPU_CLASS, GpuClass, CLASS_COLUMNS, short="gclass"),
+        _crd(GPU_CLAIM, Claim, CLAIM_COLUMNS, short="gclaim"),
+        _crd(GPU_BUDGET, GpuBudget, BUDGET_COLUMNS, short="gbudget"),
+        _crd(WORKLOAD, Workload, WORKLOAD_COLUMNS, status=False),
+        _crd(WORKLOAD_MONITOR, WorkloadMonitor, MONITOR_COLUMNS),
     )

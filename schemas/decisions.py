@@ -44,6 +44,17 @@ class HeldClaim(msgspec.Struct, frozen=True, order=True, omit_defaults=True, gc=
     resource: str
 
 
+class Over(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A budget that leaves too little of a key: whose it is, what it allows, what is used, how many more were asked."""
+
+    namespace: str
+    budget: str
+    key: str
+    hard: int
+    used: int
+    asked: int
+
+
 class Rejected(Decided, frozen=True, tag="rejected"):
     """The input could not be read and changed nothing; `why` names the field, never a value (T6)."""
 
@@ -113,11 +124,12 @@ class SetPlaced(Decided, frozen=True, tag="set-placed"):
 
 
 class SetWaits(Decided, frozen=True, tag="set-waits"):
-    """The set has no place: said once per change of reason (D5, C59)."""
+    """The set has no place: said once per change of reason (D5, C59). `over`: the budget that it waits for (B3)."""
 
     vmi: VmiId
     reason: Wait
     message: str
+    over: Over | None = None
 
 
 class SetReleased(Decided, frozen=True, tag="set-released"):
@@ -187,12 +199,16 @@ class HeldLost(Decided, frozen=True, tag="held-lost"):
 
 
 class HeldWaits(Decided, frozen=True, tag="held-waits"):
-    """Held claims that go together are not all on one node: why, said once per change of reason (D5, C59)."""
+    """Held claims that go together are not all on one node: why, said once per change of reason (D5, C59).
+
+    `over`: the budget that they wait for (B3).
+    """
 
     namespace: str
     claims: tuple[HeldClaim, ...]
     reason: Wait
     message: str
+    over: Over | None = None
 
 
 class HeldFreed(Decided, frozen=True, tag="held-freed"):

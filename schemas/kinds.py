@@ -33,6 +33,7 @@ NODE = Resource("", "v1", "nodes", "Node", namespaced=False)
 POD = Resource("", "v1", "pods", "Pod", namespaced=True)
 PV = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 PVC = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True)
+SERVICE = Resource("", "v1", "services", "Service", namespaced=True)
 NAMESPACE = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CONFIGMAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 EVENT = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
@@ -42,6 +43,10 @@ PRIORITY_CLASS = Resource("scheduling.k8s.io", "v1", "priorityclasses", "Priorit
 
 GPU_CLASS = Resource(GROUP, VERSION, "gpuclasses", "GPUClass", namespaced=False)
 GPU_CLAIM = Resource(GROUP, VERSION, "gpuclaims", "GPUClaim", namespaced=True)
+GPU_BUDGET = Resource(GROUP, VERSION, "gpubudgets", "GPUBudget", namespaced=True)
+HELM_RELEASE = Resource("helm.toolkit.fluxcd.io", "v2", "helmreleases", "HelmRelease", namespaced=True)
+WORKLOAD = Resource(GROUP, VERSION, "workloads", "Workload", namespaced=True)
+WORKLOAD_MONITOR = Resource(GROUP, VERSION, "workloadmonitors", "WorkloadMonitor", namespaced=True)
 
 KUBEVIRT = Resource("kubevirt.io", "v1", "kubevirts", "KubeVirt", namespaced=True)
 VM = Resource("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", namespaced=True)

@@ -38,9 +38,15 @@ LICENCE_TOKEN_KEY: Final = "client_configuration_token.tok"
 LICENCE_CONF_KEY: Final = "gridd.conf"
 LICENCE_VOLUME_LABEL: Final = "GPULICENCE"
 
-# Budget keys.
+# Budget keys: units over all classes, units of a class (its name follows); every other key is a resource name.
 BUDGET_TOTAL: Final = "gpus.cozystack.io"
 BUDGET_CLASS_PREFIX: Final = "gpus.cozystack.io/"
+
+# Budgets that mirror a tenant's HelmRelease: one in the tenant's namespace, under this name.
+MIRRORED_BUDGET: Final = "tenant-quotas"
+
+# On objects whose status is not ours to stamp: the decision, or the place in the log, that they show (T22).
+STAMP_ANNOTATION: Final = f"{DOMAIN}/gpu-stamp"
 
 # Settings and identity.
 SETTINGS_CONFIGMAP: Final = "gpubinder-settings"
@@ -63,9 +69,35 @@ KUBEVIRT_CONTROLLER_ACCOUNT: Final = "kubevirt-controller"
 VMI_KIND: Final = "VirtualMachineInstance"
 VM_KIND: Final = "VirtualMachine"
 
+# Cozystack's tenants, as it names them and marks their HelmReleases.
+TENANT_PREFIX: Final = "tenant-"
+TENANT_ROOT: Final = "tenant-root"
+TENANT_KIND: Final = "Tenant"
+TENANT_CHART: Final = "tenant"
+APPLICATION_KIND_LABEL: Final = "apps.cozystack.io/application.kind"
+
 # Kubernetes' own.
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 NODE_NAME_FIELD: Final = "metadata.name"
 
-# Usage records (N3).
+# Usage records: Workloads, named after the kind of what they tell of; each claim has one (F2, N3, W2).
 CLAIM_RECORD_PREFIX: Final = "gpuclaim-"
+POD_RECORD_PREFIX: Final = "pod-"
+PVC_RECORD_PREFIX: Final = "pvc-"
+SERVICE_RECORD_PREFIX: Final = "svc-"
+CLAIM_RECORD_KIND: Final = "gpu"
+RECORD_NODE_ANNOTATION: Final = f"{DOMAIN}/gpu-node"
+RECORD_VM_ANNOTATION: Final = f"{DOMAIN}/gpu-vm"
+
+# Marks of Workloads and of what a WorkloadMonitor tracks, as cozystack has them (W1-W3).
+WORKLOAD_LABEL_PREFIX: Final = f"workloads.{DOMAIN}/"
+MONITOR_LABEL: Final = f"{WORKLOAD_LABEL_PREFIX}monitor"
+INSTANCE_TYPE_LABEL: Final = f"{WORKLOAD_LABEL_PREFIX}kubevirt-vmi-instance-type"
+INSTANCE_PROFILE_LABEL: Final = f"{WORKLOAD_LABEL_PREFIX}kubevirt-vmi-instance-profile"
+RESOURCES_ANNOTATION: Final = f"workload.{DOMAIN}/resources"
+INSTANCE_TYPE_ANNOTATION: Final = "kubevirt.io/cluster-instancetype-name"
+INSTANCE_PROFILE_ANNOTATION: Final = "kubevirt.io/cluster-instanceprofile-name"
+POOL_ANNOTATION: Final = "metallb.io/ip-allocated-from-pool"
+POOL_ANNOTATION_BEFORE: Final = "metallb.universe.tf/ip-allocated-from-pool"
+STORAGE_KEY: Final = "{}.storageclass.storage.k8s.io/requests.{}"
+ADDRESSES_KEY: Final = "{}.ipaddresspool.metallb.io/requests.ipaddresses"

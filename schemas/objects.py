@@ -188,6 +188,26 @@ class SettingsView(View, frozen=True, tag="settings"):
     data: dict[str, str] = {}
 
 
+class BudgetView(View, frozen=True, tag="budget"):
+    """A GPUBudget: units by key, and which place in the log its mirror shows, where it is one."""
+
+    hard: dict[str, int] = {}
+    mirrors: Stamp | None = None
+
+
+class TenantView(View, frozen=True, tag="tenant"):
+    """A HelmRelease of kind Tenant: the GPU keys of its resource quotas, and nothing else of its values (T16).
+
+    `tenant`: the namespace that it makes. `unread`: GPU keys whose amount can't be read; `opaque`: the quotas
+    can't be read at all. `hard` of these, once folded, is what was last known.
+    """
+
+    tenant: str = ""
+    hard: dict[str, int] = {}
+    unread: tuple[str, ...] = ()
+    opaque: bool = False
+
+
 class Gone(View, frozen=True, tag="gone"):
     """The object is gone; `rv` is the version of its deletion."""
 
@@ -204,6 +224,8 @@ AnyView = (
     | VmiView
     | KubeVirtView
     | SettingsView
+    | BudgetView
+    | TenantView
 )
 
 

@@ -15,6 +15,7 @@ class Wait(StrEnum):
     FOREIGN_GATE = "ForeignGate"
     REQUESTS_MISMATCH = "RequestsMismatch"
     VOLUME_NOT_FOUND = "VolumeNotFound"
+    OVER_BUDGET = "OverBudget"
     NO_SUCH_DEVICE = "NoNodeOffersClass"
     NODE_NOT_READY = "NodeNotReady"
     TAINT_NOT_TOLERATED = "TaintNotTolerated"

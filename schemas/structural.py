@@ -1,7 +1,8 @@
 """Structural schemas from types: a msgspec Struct in, the OpenAPI v3 schema of a CRD out.
 
 Constraints and descriptions stand on the fields as `msgspec.Meta`, CEL rules of a whole object in its
-`rules`. A field `X | None` may be absent; it is never null, so that no rule meets a null.
+`rules`. A field `X | None` may be absent; it is never null, so that no rule meets a null. `int | str` is
+what Kubernetes calls int-or-string: a quantity is given as either.
 """
 
 from enum import Enum
@@ -13,6 +14,7 @@ from msgspec import inspect
 Schema = dict[str, Any]
 
 _RULES = "x-kubernetes-validations"
+_INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -49,8 +51,11 @@ def _schema(kind: inspect.Type) -> Schema:
         case inspect.Metadata():
             return _schema(kind.type) | (kind.extra_json_schema or {})
         case inspect.UnionType(types=types):
-            (present,) = (one for one in types if not isinstance(one, inspect.NoneType))
-            return _schema(present)
+            present = [one for one in types if not isinstance(one, inspect.NoneType)]
+            if {type(one) for one in present} == {inspect.IntType, inspect.StrType}:
+                return dict(_INT_OR_STRING)
+            (only,) = present
+            return _schema(only)
         case inspect.StructType():
             return _object(kind)
         case inspect.EnumType(cls=cls):
@@ -60,10 +65,16 @@ def _schema(kind: inspect.Type) -> Schema:
             return {"type": "string"} | _given(bounds)
         case inspect.IntType():
             return {"type": "integer", "format": "int64"} | _given({"minimum": kind.ge, "maximum": kind.le})
+        case inspect.DictType(key_type=inspect.StrType()):
+            return {"type": "object", "additionalProperties": _schema(kind.value_type)} | _given(
+                {"maxProperties": kind.max_length}
+            )
+        case inspect.BoolType():
+            return {"type": "boolean"}
         case inspect.VarTupleType():
             return {"type": "array", "items": _schema(kind.item_type)} | _given({"maxItems": kind.max_length})
         case _:
-            msg = f"{kind} has no structural schema here; give the field a struct, enum, str, int or tuple"
+            msg = f"{kind} has no structural schema here; give the field a struct, enum, str, int, bool, tuple or dict"
             raise TypeError(msg)
 
 

@@ -4,9 +4,10 @@ from typing import Final
 
 import msgspec
 
+from schemas.budgets import BudgetSpec, BudgetStatus
 from schemas.claims import ClaimSpec, ClaimStatus
 from schemas.classes import ClassStatus
-from schemas.kinds import EVENT, GPU_CLAIM
+from schemas.kinds import EVENT, GPU_BUDGET, GPU_CLAIM
 
 NOTE_BYTES_MAX: Final = 1024
 LABEL_LENGTH_MAX: Final = 63
@@ -37,6 +38,7 @@ class NewMetadata(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     namespace: str
     labels: dict[str, str] = {}
     owner_references: tuple[BlockingOwner, ...] = ()
+    annotations: dict[str, str] = {}
 
 
 class NewClaim(msgspec.Struct, frozen=True, rename="camel"):
@@ -82,6 +84,7 @@ class SeenMetadata(msgspec.Struct, frozen=True, rename="camel"):
     generation: int = 0
     deletion_timestamp: str | None = None
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     finalizers: tuple[str, ...] = ()
     owner_references: tuple[OwnerReference, ...] = ()
 
@@ -103,6 +106,23 @@ class SeenClass(msgspec.Struct, frozen=True):
 
     metadata: SeenMetadata
     status: ClassStatus | None = None
+
+
+class SeenBudget(msgspec.Struct, frozen=True):
+    """A budget as it stands."""
+
+    metadata: SeenMetadata
+    spec: BudgetSpec
+    status: BudgetStatus | None = None
+
+
+class NewBudget(msgspec.Struct, frozen=True, rename="camel"):
+    """A budget to be created."""
+
+    metadata: NewMetadata
+    spec: BudgetSpec
+    api_version: str = GPU_BUDGET.api_version
+    kind: str = GPU_BUDGET.kind
 
 
 class Seen(msgspec.Struct, frozen=True):

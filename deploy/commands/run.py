@@ -27,7 +27,16 @@ Roles = Annotated[
     typer.Option(
         "--role",
         metavar="ROLE",
-        help="Only binder, ingest, projector or webhooks; may be repeated. Without it: all.",
+        help="Only binder, ingest, projector, webhooks or accounting; may be repeated. Without it: all.",
+        rich_help_panel=_PROCESS,
+    ),
+]
+NoAccounting = Annotated[
+    bool,
+    typer.Option(
+        "--no-accounting",
+        envvar="GPUBINDER_NO_ACCOUNTING",
+        help="Leave the records of WorkloadMonitors to cozystack's own controller.",
         rich_help_panel=_PROCESS,
     ),
 ]
@@ -75,6 +84,7 @@ TlsCa = Annotated[
 def run(
     *,
     role: Roles = None,
+    no_accounting: NoAccounting = False,
     status_port: StatusPort = 8080,
     log_format: LogFormat = Form.AUTO,
     log_level: LogLevel = Level.INFO,
@@ -95,18 +105,21 @@ def run(
 ) -> None:
     """Serve a cluster: [bold]watch it, decide, write, and answer its admission requests[/].
 
-    Binder, ingest and projector each work under a lease: start as many processes as you like. Webhooks answer
-    in every one. SIGTERM and Ctrl-C end it in order and give the leases back. A log that is broken, or is not
+    Binder, ingest, projector and accounting each work under a lease: start as many processes as you like. Webhooks
+    answer in every one. SIGTERM and Ctrl-C end it in order and give the leases back. A log that is broken, or is not
     the one of this cluster, ends it at once and says what to do. The log must have been begun: `gpubinder adopt`.
 
     [bold]Examples[/]
       gpubinder run --kubeconfig ~/.kube/config --register-webhooks https://192.0.2.7:8443
+      gpubinder run --no-accounting
       gpubinder run --role webhooks --nats nats://nats:4222 --tls-cert tls.crt --tls-key tls.key
       gpubinder run --role binder --role projector --nats nats://nats:4222 --log-format json
     """
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key belong together")
-    roles = tuple(dict.fromkeys(role or Role))
+    if role and Role.ACCOUNTING in role and no_accounting:
+        raise typer.BadParameter("--role accounting and --no-accounting contradict each other")
+    roles = tuple(dict.fromkeys(role or (one for one in Role if not (no_accounting and one is Role.ACCOUNTING))))
     if register_webhooks and Role.WEBHOOKS not in roles:
         raise typer.BadParameter("--register-webhooks needs the role webhooks")
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)

@@ -14,11 +14,13 @@ from deploy.world.apiserver import ApiServer
 from deploy.world.manifests import Obj, dig
 from deploy.world.refusals import INVALID
 from deploy.world.validation import Rule
+from schemas.budgets import GpuBudget
 from schemas.claims import Claim
 from schemas.classes import GpuClass
 from schemas.conditions import ShownStamp
-from schemas.kinds import GPU_CLAIM, GPU_CLASS
+from schemas.kinds import GPU_BUDGET, GPU_CLAIM, GPU_CLASS, WORKLOAD, WORKLOAD_MONITOR
 from schemas.structural import Shape
+from schemas.workloads import Workload, WorkloadMonitor
 
 _FIXED = ("className", "count")
 _PLACE = re.compile(r"`\$\.?([^`]*)`")
@@ -27,10 +29,12 @@ _PLACE = re.compile(r"`\$\.?([^`]*)`")
 def install(server: ApiServer) -> None:
     """Let the server treat our kinds as their CRDs would have it."""
     server.default(GPU_CLAIM, _one_unit)
-    for resource, shape in ((GPU_CLAIM, Claim), (GPU_CLASS, GpuClass)):
+    for resource, shape in ((GPU_CLAIM, Claim), (GPU_CLASS, GpuClass), (GPU_BUDGET, GpuBudget)):
         server.rule(resource, _of_shape(shape))
         server.rule(resource, _stamp_stays)
     server.rule(GPU_CLAIM, _spec_stays)
+    server.rule(WORKLOAD, _of_shape(Workload))
+    server.rule(WORKLOAD_MONITOR, _of_shape(WorkloadMonitor))
 
 
 def _one_unit(claim: Obj) -> Obj:

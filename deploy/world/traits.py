@@ -5,7 +5,8 @@ import msgspec
 from schemas import kinds
 from schemas.kinds import Resource
 
-_STATUS = frozenset({"nodes", "pods", "namespaces", "persistentvolumes", "persistentvolumeclaims"})
+_STATUS = frozenset({"nodes", "pods", "services", "namespaces", "persistentvolumes", "persistentvolumeclaims"})
+_WHOLE = frozenset({kinds.VMI, kinds.WORKLOAD})
 _SCALED = frozenset({"virtualmachinepools", "virtualmachineinstancereplicasets"})
 
 
@@ -24,12 +25,12 @@ class Traits(msgspec.Struct, frozen=True):
 
 
 def traits_of(resource: Resource) -> Traits:
-    """Return the traits of a resource; custom ones have a status subresource, VMIs alone don't (KubeVirt's CRD)."""
+    """Return the traits of a resource; custom ones have a status subresource, but for VMIs and Workloads."""
     if not _is_custom(resource.group):
         status = resource.plural in _STATUS or resource == kinds.CRD
         counted = resource in (kinds.POD, kinds.PRIORITY_CLASS, kinds.CRD)
         return Traits(status=status, counted=counted, blind=resource != kinds.LEASE, custom=False)
-    status = resource != kinds.VMI
+    status = resource not in _WHOLE
     return Traits(status=status, counted=True, blind=False, custom=True, scaled=resource.plural in _SCALED)
 
 

@@ -54,7 +54,7 @@ TERMS = (
     ),
     (NodeSelectorTerm(match_fields=(Requirement("metadata.name", "In", ("n1",)),)),),
 )
-NAMESPACES = ("t1", "t2")
+NAMESPACES = ("tenant-a", "tenant-a-b")
 
 
 class ClusterActs:

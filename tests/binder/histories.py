@@ -9,10 +9,13 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from binder.evolve import is_dirty, may_place
 from binder.snapshot import state_digest
 from binder.state import NEEDED_KINDS
-from tests.binder.node_acts import NodeActs
+from schemas.objects import AnyView, TenantView
+from tests.binder.budget_acts import BudgetActs
 from tests.binder.oracle import untold
 from tests.binder.oracle_kept import starved, unfinalized
 from tests.binder.scene import Scene
@@ -20,7 +23,7 @@ from tests.binder.scene import Scene
 Act = tuple[int, int, int, int, int]
 
 
-class History(NodeActs):
+class History(BudgetActs):
     """Acts on a scene."""
 
     def __init__(self, scene: Scene) -> None:
@@ -37,6 +40,7 @@ class History(NodeActs):
             self._order, self._order, self._order, self._order_ends, self._claim_shown, self._names_claims,
             self._names_claims, self._uses_claims, self._uses_claims, self._uses_claims,
             self._trouble, self._trouble, self._trouble, self._runs, self._by_hand,
+            self._budget, self._budget_gone, self._release, self._release_gone,
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -88,15 +92,22 @@ def lived(acts: Sequence[Act], *, lawful: bool = True) -> History:
 def unlike(scene: Scene) -> list[str]:
     """Return where the binder's picture differs from the cluster once every kind is listed and nothing is on its way.
 
-    Classes are left out: evidence brings versions that the cluster of these histories never had.
+    Classes are left out: evidence brings versions that the cluster of these histories never had. Of quotas that
+    can't be read the picture holds what was last known.
     """
     return [
         f"{kind}: {key}"
         for kind, table in sorted(scene.objects.items())
         if kind != "gpuclasses"
         for key in sorted({*table, *scene.book.state.objects[kind]})
-        if table.get(key) != scene.book.state.objects[kind].get(key)
+        if _as_seen(table.get(key)) != _as_seen(scene.book.state.objects[kind].get(key))
     ]
+
+
+def _as_seen(view: AnyView | None) -> AnyView | None:
+    if isinstance(view, TenantView) and (view.unread or view.opaque):
+        return replace(view, hard={}, unread=())
+    return view
 
 
 def digest(history: History) -> str:

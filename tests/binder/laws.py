@@ -20,6 +20,7 @@ from schemas.objects import PodView, Stamp, VmiView
 from schemas.reasons import GiveUp
 from tests.binder import laws_held
 from tests.binder.oracle import own_on, place, skipped_nodes, used_on, verdict
+from tests.binder.oracle_budgets import exceeded, told_so
 from tests.binder.oracle_kept import KEPT_NS, able_nodes, uses_of
 
 PATIENCE_NS = 120_000_000_000
@@ -80,6 +81,9 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
     match decision:
         case d.SetPlaced():
             yield from _placing(state, decision)
+            yield from exceeded(state, decision)
+        case d.HeldPlaced():
+            yield from exceeded(state, decision)
         case d.SetReleased():
             gpu_set = state.sets[decision.vmi.uid]
             pod = _pod(state, gpu_set)
@@ -90,7 +94,7 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
             yield from _skipping(state, decision)
         case d.SetWaits():
             gpu_set_or_none = state.sets.get(decision.vmi.uid)
-            if gpu_set_or_none is not None and (gpu_set_or_none.reason is decision.reason or gpu_set_or_none.node):
+            if gpu_set_or_none is not None and (told_so(gpu_set_or_none, decision) or gpu_set_or_none.node):
                 yield f"{decision} is told again, or to a set that has a place (C59)"
         case d.NodeKept():
             yield from _keeping(state, decision)

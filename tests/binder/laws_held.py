@@ -7,6 +7,7 @@ from schemas import decisions as d
 from schemas.objects import ClaimView, ClassView, NodeView
 from schemas.reasons import Placing, Unkept
 from tests.binder.oracle import bears, paused, used_on
+from tests.binder.oracle_budgets import by_key, over, told_so
 from tests.binder.oracle_held import together, verdict, with_launcher
 
 CROWD = 60
@@ -36,7 +37,7 @@ def law(state: State, decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> Iter
         yield f"{decision}: placing is paused"
     match decision:
         case d.HeldPlaced():
-            if keys != group:
+            if keys != group and not _left_over_budget(state, group, keys):
                 yield f"{decision}: {group} go together (D10)"
             yield from _placing(state, decision)
             if decision.why in {Placing.ORDERED, Placing.REBOUND}:
@@ -47,8 +48,16 @@ def law(state: State, decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> Iter
         case d.HeldWaits():
             if with_launcher(state, whose):
                 yield f"{decision}: they are told with their VMI's set"
-            if all(one.reason is decision.reason or one.node for one in held):
+            if all(one.node or told_so(one, decision) for one in held):
                 yield f"{decision} is told again, or to claims that have a node (C59)"
+
+
+def _left_over_budget(state: State, group: list[str], keys: list[str]) -> bool:
+    """Say whether those that are left behind hold nothing yet, and their budgets have no units left (B3)."""
+    left = [state.holdings[key] for key in group if key not in keys]
+    fresh = by_key([(one.claim.class_name, one.claim.count) for one in left])
+    pending = all(not one.node and one.lost is None for one in left)
+    return set(keys) < set(group) and pending and bool(over(state, left[0].namespace, fresh))
 
 
 def _placing(state: State, decision: d.HeldPlaced) -> Iterator[str]:
@@ -86,9 +95,9 @@ def _jumped(state: State, decision: d.HeldPlaced, group: list[str]) -> Iterator[
             yield f"{decision}: {keys} are ahead of it, and fit"
 
 
-def _place(state: State, keys: list[str]) -> tuple[bool, int, str]:
+def _place(state: State, keys: list[str]) -> tuple[bool, int, str, str]:
     views = [view for key in keys if isinstance(view := state.claim(key), ClaimView)]
-    oldest = min((view.created, view.key) for view in views)
+    oldest = min((view.created, view.namespace, view.name) for view in views)
     return (not any(state.holdings[key].lost for key in keys), *oldest)
 
 

@@ -18,9 +18,10 @@ from schemas.objects import (
     VmiView,
 )
 from schemas.reasons import Wait
-from tests.binder import oracle_held
+from tests.binder import oracle_budgets, oracle_held
 
 ORDER = list(Wait)
+ON_NODES = ORDER[ORDER.index(Wait.NO_SUCH_DEVICE) :]
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -179,6 +180,8 @@ def standing(state: State, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Wait 
             return Wait.VOLUME_NOT_FOUND
     if {claim.class_name for claims in (gpu_set.claims, gpu_set.held) for claim in claims} - set(classes):
         return Wait.CLASS_NOT_FOUND
+    if oracle_budgets.over(state, vmi.namespace, oracle_budgets.asked(state, gpu_set)):
+        return Wait.OVER_BUDGET
     return None
 
 
@@ -264,6 +267,9 @@ def untold(state: State) -> list[str]:
     for key, vmi in sorted(state.objects["virtualmachineinstances"].items()):
         assert isinstance(vmi, VmiView)
         should, gpu_set = verdict(state, vmi), state.sets.get(vmi.uid)
+        if should is Wait.OVER_BUDGET and gpu_set is not None and gpu_set.reason in ON_NODES:
+            # A budget that fills up wakes nobody: who was told of nodes hears of it when a node has a place for it.
+            should = gpu_set.reason
         if should is not None and (gpu_set is None or gpu_set.reason != should):
             found.append(f"{key}: told {gpu_set.reason if gpu_set else None}, should be {should}")
     return found + oracle_held.untold(state)

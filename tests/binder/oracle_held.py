@@ -5,7 +5,7 @@ import msgspec
 from binder.state import Holding, State
 from schemas.objects import ClassView, NodeView, VmiView, VmView
 from schemas.reasons import Wait
-from tests.binder import oracle
+from tests.binder import oracle, oracle_budgets
 
 
 def named(text: str) -> list[str]:
@@ -81,6 +81,9 @@ def verdict(state: State, keys: list[str]) -> Wait | str:
         return Wait.PAUSED
     if any(one.claim.class_name not in classes for one in held):
         return Wait.CLASS_NOT_FOUND
+    fresh = [(one.claim.class_name, one.claim.count) for one in held if not oracle_budgets.counts(one)]
+    if oracle_budgets.over(state, held[0].namespace, oracle_budgets.by_key(fresh)):
+        return Wait.OVER_BUDGET
     asked: dict[str, int] = {}
     for one in held:
         by = one.claim.resource or classes[one.claim.class_name].resource
@@ -123,6 +126,7 @@ def untold(state: State) -> list[str]:
             continue
         should = verdict(state, keys)
         for key, one in zip(keys, held, strict=True):
-            if not one.node and one.reason != should:
+            told_of_nodes = should is Wait.OVER_BUDGET and one.reason in oracle.ON_NODES
+            if not one.node and one.reason != should and not told_of_nodes:
                 found.append(f"claim {key}: told {one.reason}, should be {should}")
     return found

@@ -20,6 +20,7 @@ from schemas.frames import Epoch
 from schemas.names import GATE, POLICY_WAIT
 from schemas.objects import (
     AnyView,
+    BudgetView,
     ClaimView,
     ClassView,
     Gone,
@@ -29,6 +30,7 @@ from schemas.objects import (
     PvcView,
     PvView,
     SettingsView,
+    TenantView,
     VmiView,
     VmView,
 )
@@ -50,6 +52,8 @@ KINDS: dict[type, str] = {
     VmView: "virtualmachines",
     VmiView: "virtualmachineinstances",
     SettingsView: "configmaps",
+    BudgetView: "gpubudgets",
+    TenantView: "helmreleases",
 }
 
 Decisions = tuple[d.Decision, ...]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.binder import faults_of_kubevirt as kubevirt
+from tests.binder import faults_of_the_budgets as limits
 from tests.binder import faults_of_the_fold as fold
 from tests.binder import faults_of_the_held as held
 from tests.binder import faults_of_the_nodes as nodes
@@ -106,6 +107,17 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (serve.class_gone_before_its_claims, "class-deleted", True),
     (serve.finalizers_wait_for_kubevirt, "class-deleted-without-kubevirt", False),
     (serve.classes_guarded_again_and_again, "class-deleted", True),
+    (limits.budgets_ignored, "budget", True),
+    (limits.parents_ignored, "", True),
+    (limits.zero_is_unset, "budget-lowered", True),
+    (limits.lost_count_nothing, "", True),
+    (limits.asked_again, "budget-of-claims", True),
+    (limits.own_pods_are_raw, "", True),
+    (limits.budgets_wake_nobody, "budget", True),
+    (limits.use_is_told, "noise", True),
+    (limits.freed_units_stay, "budget", True),
+    (limits.releases_lose, "", True),
+    (limits.unreadable_is_unlimited, "", True),
 )
 
 

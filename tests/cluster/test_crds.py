@@ -188,3 +188,97 @@ async def test_short_names_are_served(api: Api) -> None:
 
     assert kinds["gpuclasses"] == (["gclass"], ["gpu"])
     assert kinds["gpuclaims"] == (["gclaim"], ["gpu"])
+    assert kinds["gpubudgets"] == (["gbudget"], ["gpu"])
+
+
+BUDGETS = "/apis/cozystack.io/v1alpha1/namespaces/{}/gpubudgets"
+
+
+def budget(hard: Object) -> Object:
+    """A budget, as an operator writes it."""
+    return {
+        "apiVersion": "cozystack.io/v1alpha1",
+        "kind": "GPUBudget",
+        "metadata": {"name": "b"},
+        "spec": {"hard": hard},
+    }
+
+
+@pytest.mark.parametrize(
+    "hard",
+    [
+        {"cpu": 1},
+        {"gpus.cozystack.io/": 1},
+        {"requests.nvidia.com/L40S": 1},
+        {"limits.nvidia.com/L40S": 1},
+        {"x.kubernetes.io/a": 1},
+        {"replicated.storageclass.storage.k8s.io/requests.storage": 1},
+        {"gpus.cozystack.io": -1},
+        {"gpus.cozystack.io": "1"},
+        {"gpus.cozystack.io": 1_000_000_001},
+        {f"nvidia.com/a{number}": 1 for number in range(65)},
+        {"n" * 400 + ".com/a": 1},
+    ],
+)
+async def test_a_budget_that_makes_no_sense_is_refused(api: Api, namespace: str, hard: Object) -> None:
+    """B1: keys are classes, their sum and extended resources, no names of a ResourceQuota; units are whole."""
+    with pytest.raises(Refused) as refused:
+        await api.create(BUDGETS.format(namespace), budget(hard))
+
+    assert refused.value.code == 422
+    assert any(field.startswith("spec.hard") for field in fields_of(refused.value))
+
+
+async def test_a_budget_is_shown_with_its_use_and_who_binds(api: Api, cluster: Cluster, namespace: str) -> None:
+    """`kubectl get gpubudgets` says used of allowed units, and whose budget leaves least."""
+    path = BUDGETS.format(namespace)
+    hard = {"gpus.cozystack.io": 0, "gpus.cozystack.io/l40s-24c": 4, "nvidia.com/AD102GL_L40S": 2}
+    made = await api.create(path, budget(hard))
+    binds = [{"key": "gpus.cozystack.io", "namespace": "tenant-a", "budget": "b", "hard": 3, "used": 3}]
+    body = {"used": {"gpus.cozystack.io": 3}, "binding": binds, "usage": "all 3/0", "boundBy": "tenant-a", "stamp": OLD}
+    await api.patch(f"{path}/b/status", {"status": body})
+    priorities, cells = await table(cluster, path, "b")
+
+    assert made["spec"]["hard"] == hard
+    assert list(priorities) == ["Name", "Used", "Binds", "Age"]
+    assert list(cells.values())[:-1] == ["b", "all 3/0", "tenant-a"]
+    with pytest.raises(Refused):
+        await api.patch(f"{path}/b/status", {"status": {"stamp": OLD | {"sequence": 6}}})
+
+
+async def test_workloads_and_monitors_are_shown_as_cozystack_shows_them(
+    api: Api, cluster: Cluster, namespace: str
+) -> None:
+    """Whoever reads cozystack's tables reads ours: the same columns, in the same order, and no short names."""
+    root = f"/apis/cozystack.io/v1alpha1/namespaces/{namespace}"
+    status = {"kind": "postgres", "type": "db", "resources": {"cpu": "600m", "memory": "2Gi"}, "operational": True}
+    head = {"apiVersion": "cozystack.io/v1alpha1", "metadata": {"name": "w"}}
+    await api.create(f"{root}/workloads", head | {"kind": "Workload", "status": status})
+    spec = {
+        "selector": {"app": "db"},
+        "kind": "postgres",
+        "type": "db",
+        "version": "17",
+        "replicas": 3,
+        "minReplicas": 2,
+    }
+    await api.create(f"{root}/workloadmonitors", head | {"kind": "WorkloadMonitor", "spec": spec})
+    counts = {"availableReplicas": 1, "observedReplicas": 3, "operational": False}
+    await api.patch(f"{root}/workloadmonitors/w/status", {"status": counts})
+    _, workload = await table(cluster, f"{root}/workloads", "w")
+    _, monitor = await table(cluster, f"{root}/workloadmonitors", "w")
+    served = (await api.get("/apis/cozystack.io/v1alpha1"))["resources"]
+
+    assert workload == {
+        "Name": "w",
+        "Kind": "postgres",
+        "Type": "db",
+        "CPU": "600m",
+        "Memory": "2Gi",
+        "Operational": True,
+    }
+    assert list(monitor) == [
+        *("Name", "Kind", "Type", "Version", "Replicas", "MinReplicas", "Available", "Observed", "Operational")
+    ]
+    assert list(monitor.values()) == ["w", "postgres", "db", "17", 3, 2, 1, 3, False]
+    assert all("shortNames" not in one for one in served if one["kind"].startswith("Workload"))

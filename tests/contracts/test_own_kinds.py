@@ -6,7 +6,7 @@ import pytest_asyncio
 from binder.kube import ApiError, PatchKind
 from deploy.world.apiserver import ApiServer
 from deploy.world.own_kinds import install
-from schemas.kinds import GPU_CLAIM, GPU_CLASS
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, WORKLOAD, WORKLOAD_MONITOR
 from tests.contracts.world import Object, World, json_of
 
 NAME = "c"
@@ -122,3 +122,45 @@ async def test_a_newer_status_is_taken(kinds: World, stamp: Object) -> None:
     await stamped(kinds, stamp, "Lost")
 
     assert (await kinds.get(NAME, GPU_CLAIM))["status"] == {"phase": "Lost", "stamp": stamp}
+
+
+def workload(status: Object) -> Object:
+    """A usage record."""
+    head = {"apiVersion": WORKLOAD.api_version, "kind": WORKLOAD.kind, "metadata": {"name": NAME}}
+    return head | {"status": status}
+
+
+async def test_a_workload_is_written_whole(kinds: World) -> None:
+    """It has no status subresource, as cozystack's has none: created and patched with its status, integers and text."""
+    status = {"kind": "gpu", "resources": {"gpus.cozystack.io/l40s": 2, "cpu": "500m"}, "operational": True}
+    await kinds.create(workload(status), WORKLOAD)
+    assert (await kinds.get(NAME, WORKLOAD))["status"] == status
+
+    await kinds.merge(NAME, {"status": {"resources": {"cpu": None}}}, WORKLOAD)
+    assert (await kinds.get(NAME, WORKLOAD))["status"]["resources"] == {"gpus.cozystack.io/l40s": 2}
+
+    with pytest.raises(ApiError) as refused:
+        await kinds.merge(NAME, {"status": {"type": "x"}}, WORKLOAD, subresource="status")
+    assert refused.value.code == 404
+
+
+@pytest.mark.parametrize("status", [{"kind": "gpu"}, {"resources": {}}, {"kind": "gpu", "resources": {"cpu": []}}])
+async def test_a_workload_that_makes_no_sense_is_refused(kinds: World, status: Object) -> None:
+    """What kind it is and what it uses must be said, the latter in quantities."""
+    with pytest.raises(ApiError) as refused:
+        await kinds.create(workload(status), WORKLOAD)
+
+    assert refused.value.code == 422
+
+
+async def test_a_monitor_needs_a_selector(kinds: World) -> None:
+    """Which objects are meant must be said; how many are needed is no negative number."""
+    head = {"apiVersion": WORKLOAD_MONITOR.api_version, "kind": WORKLOAD_MONITOR.kind, "metadata": {"name": NAME}}
+    for spec in ({"kind": "db"}, {"selector": {"app": "db"}, "minReplicas": -1}):
+        with pytest.raises(ApiError) as refused:
+            await kinds.create(head | {"spec": spec}, WORKLOAD_MONITOR)
+        assert refused.value.code == 422
+
+    await kinds.create(head | {"spec": {"selector": {"app": "db"}, "minReplicas": 0}}, WORKLOAD_MONITOR)
+    await kinds.merge(NAME, {"status": {"observedReplicas": 3}}, WORKLOAD_MONITOR, subresource="status")
+    assert (await kinds.get(NAME, WORKLOAD_MONITOR))["status"] == {"observedReplicas": 3}

@@ -124,24 +124,26 @@ async def test_a_log_cut_between_genesis_and_anchor_is_begun_to_the_end(served: 
     assert again.json["log"] == first
 
 
+async def leading(served: Served, *roles: str) -> bool:
+    """Say whether the process leads in all of these roles."""
+    page = await served.page("/metrics")
+    return all(f'gpubinder_leading{{role="{role}"}} 1.0' in page for role in roles)
+
+
 async def test_roles_serve_and_leave_in_order(served: Served) -> None:
     """All roles in one process: health, metrics, webhooks registered; SIGTERM gives each lease back and ends with 0."""
     await served.adopt("--fresh")
     child = served.start("--register-webhooks", f"https://127.0.0.1:{served.webhook_port}")
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{served.namespace}/leases"
 
-    async def projecting() -> bool:
-        return 'gpubinder_leading{role="projector"} 1.0' in await served.page("/metrics")
-
-    await until(projecting)
+    roles = ("binder", "ingest", "projector", "accounting")
+    await until(lambda: leading(served, *roles))
     assert await served.page("/healthz") == await served.page("/readyz") == "ok\n"
     assert "gpubinder_inputs_folded" in await served.page("/metrics")
     configuration = await served.api.get(CONFIGURATION)
     assert configuration["webhooks"][0]["clientConfig"]["url"].startswith(f"https://127.0.0.1:{served.webhook_port}/")
     held = (await served.api.get(leases))["items"]
-    assert {lease["metadata"]["name"] for lease in held} == {
-        f"gpubinder-{r}" for r in ("binder", "ingest", "projector")
-    }
+    assert {lease["metadata"]["name"] for lease in held} == {f"gpubinder-{role}" for role in roles}
 
     await asyncio.to_thread(child.stop, SECONDS)
     assert child.code == 0
@@ -149,6 +151,25 @@ async def test_roles_serve_and_leave_in_order(served: Served) -> None:
     lines = [json.loads(line) for line in child.log.read_text().splitlines()]
     assert lines[-1]["event"] == "stopped"
     assert not [line for line in lines if line["level"] in {"error", "critical"}]
+
+
+async def test_accounting_can_be_switched_off(served: Served) -> None:
+    """Where cozystack's own controller keeps the records of workloads, ours does not even stand for election."""
+    await served.adopt("--fresh")
+    served.start("--no-accounting")
+    await until(lambda: leading(served, "binder", "ingest", "projector"))
+
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{served.namespace}/leases"
+    assert "accounting" not in await served.page("/metrics")
+    assert "gpubinder-accounting" not in {one["metadata"]["name"] for one in (await served.api.get(leases))["items"]}
+
+
+async def test_accounting_wanted_and_not_wanted_is_wrong_usage(served: Served) -> None:
+    """A role that is asked for and switched off at once is a mistake, and named."""
+    ran = await served.run("--role", "accounting", "--no-accounting")
+
+    assert ran.code == 2
+    assert "--no-accounting" in ran.err
 
 
 async def test_a_log_that_is_not_this_clusters_ends_the_process(served: Served) -> None:

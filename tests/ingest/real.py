@@ -6,9 +6,10 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
-from binder.kube import Kube
+from binder.kube import ApiError, Kube
 from binder.kube_client import KubeClient
 from binder.memory_journal import MemoryJournal
+from binder.state import FOREIGN_KINDS
 from ingest.service import Ingest
 from ingest.sources import Source
 from schemas.objects import AnyView, Gone
@@ -33,9 +34,11 @@ async def following(kube: Kube) -> AsyncIterator[tuple[Ingest, Leader]]:
 
 
 async def world(client: KubeClient, source: Source) -> dict[str, AnyView]:
-    """Return what the server holds of a kind as the table should show it, versions left out."""
+    """Return what the server holds of a kind as the table should show it, versions left out; of no kind, nothing."""
     views: list[AnyView | Gone] = []
     token = ""
+    if source.kind in FOREIGN_KINDS and not await _is_served(client, source):
+        return {}
     while True:
         page = await client.list_page(source.resource, namespace=source.namespace, continue_token=token)
         views += [source.view(item) for item in page.items]
@@ -54,7 +57,17 @@ async def settled(client: KubeClient, ingest: Ingest, leader: Leader, seconds: f
             await asyncio.sleep(0.1)
 
 
+async def _is_served(client: KubeClient, source: Source) -> bool:
+    try:
+        await client.list_page(source.resource, limit=1)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return False
+    return True
+
+
 def synced(leader: Leader, kind: str) -> bool:
-    """Say whether the kind's newest session has its list complete."""
+    """Say whether the kind's newest session has its list complete, or knows that there is none to be had."""
     session = leader.book.state.sessions.get(kind)
-    return session is not None and session.synced
+    return session is not None and (session.synced or (kind in FOREIGN_KINDS and not session.served))

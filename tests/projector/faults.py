@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from binder.kube import ApiError, Cause, Kube
 from deploy.world.faults import Call, Fault, FaultyKube
-from schemas.kinds import Resource
+from schemas.kinds import WORKLOAD, Resource
 
 _WRITES = frozenset({"create", "replace", "patch", "delete"})
 
@@ -30,7 +30,8 @@ _ANSWERS = {Mishap.BUSY: (429, "TooManyRequests"), Mishap.BROKEN_AFTER: (500, "I
 class Life:
     """One projector's life: by the number of a write, from 0, what goes wrong with it.
 
-    `died` is set once it is dead: then it reaches nobody any more. `writes` counts its tries.
+    `died` is set once it is dead: then it reaches nobody any more. `writes` counts its tries; usage records,
+    which are compared with what stands and written when they differ, are not among them.
     """
 
     def __init__(self, kube: Kube, mishaps: Mapping[int, Mishap]) -> None:
@@ -42,7 +43,7 @@ class Life:
     async def _asked(self, call: Call) -> Fault | None:
         if self.died.is_set():
             await asyncio.Event().wait()
-        if call.verb not in _WRITES:
+        if call.verb not in _WRITES or call.resource == WORKLOAD:
             return None
         mishap = self._mishaps.get(self.writes)
         self.writes += 1

@@ -27,6 +27,7 @@ from tests.simulation.laws.log import Promises, Proven
 from tests.simulation.laws.measure import Measure, Patient
 from tests.simulation.laws.orders import Ordered
 from tests.simulation.laws.pins import OneStart, Pins
+from tests.simulation.laws.records import Recorded
 from tests.simulation.laws.room import Kept, Room
 from tests.simulation.laws.seen import Seen
 from tests.simulation.laws.sets import Shown, Told, Whole
@@ -37,8 +38,8 @@ from tests.simulation.story import spelled
 from tests.simulation.world import World, worlds_own_chance
 
 LAWS: tuple[type[Law], ...] = (
-    Room, Kept, Pins, OneStart, Whole, Holds, Together, Told, Shown, Gone, Served, Ordered, Promises, Proven, Measure,
-    Patient, Spared, Seen, Health,
+    Room, Kept, Pins, OneStart, Whole, Holds, Together, Told, Shown, Gone, Served, Ordered, Recorded, Promises, Proven,
+    Measure, Patient, Spared, Seen, Health,
 )  # fmt: skip
 STEPS = 32
 """Acts of a world, unless told otherwise."""

@@ -17,7 +17,7 @@ from binder.snapshots import StateSnapshots
 from binder.state import State
 from binder.tip import Tip
 from ingest.outlet import Outlet
-from projector import plan, render, service
+from projector import claim_records, plan, render, service, usage_records
 from projector.effects import Warn
 from schemas.events import Changes
 from schemas.objects import AnyView, ClaimView, Gone
@@ -149,3 +149,25 @@ def left_unwritten(patch: pytest.MonkeyPatch) -> None:
         del self, state
 
     patch.setattr(service.Projector, "begin", begin)
+
+
+def waiting_is_charged(patch: pytest.MonkeyPatch) -> None:
+    """The usage record of a claim that waits says the units it would like to have (F2, C53)."""
+    real = claim_records._of_template
+
+    def charged(state: State, claim: Any) -> Any:
+        held = real(state, claim)
+        return None if held is None else replace(held, units=claim.count)
+
+    patch.setattr(claim_records, "_of_template", charged)
+
+
+def nobody_owns_a_record(patch: pytest.MonkeyPatch) -> None:
+    """A usage record names an owner that never was: it is collected, though its claim stands (C32)."""
+    real = claim_records.record_of
+
+    def orphaned(state: State, claim: Any) -> Any:
+        record = real(state, claim)
+        return record and replace(record, owner=replace(record.owner, uid="nobody"))
+
+    patch.setattr(usage_records, "record_of", orphaned)

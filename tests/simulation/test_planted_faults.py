@@ -36,6 +36,8 @@ FAULTS: tuple[tuple[Plant, str, int], ...] = (
     (held.claims_of_others_taken, "holders", 5),
     (held.freed_under_a_launcher, "holders", 15),
     (held.groups_stay_split, "holders nodes", 10),
+    (planted.waiting_is_charged, "tenants", 10),
+    (planted.nobody_owns_a_record, "tenants", 10),
 )
 """Each fault, the sorts of act in its worlds, and in how many of them it must show at the latest."""
 

@@ -12,6 +12,7 @@ from schemas import events as e
 from schemas.names import CLASS_FINALIZER
 from schemas.objects import (
     AnyView,
+    BudgetView,
     ClassView,
     NodeView,
     PodView,
@@ -22,7 +23,7 @@ from schemas.objects import (
 )
 from schemas.reasons import Order
 from tests.binder.scene import SECOND, Scene
-from tests.stories.words import NAMESPACE, Words, counted, resource, taint, told, toleration
+from tests.stories.words import NAMESPACE, Words, budget_key, counted, resource, taint, told, toleration
 
 PLURALS = {
     "node": "nodes",
@@ -33,6 +34,7 @@ PLURALS = {
     "class": "gpuclasses",
     "pv": "persistentvolumes",
     "pvc": "persistentvolumeclaims",
+    "budget": "gpubudgets",
 }
 CLUSTER_WIDE = ("node", "class", "pv")
 Lines = list[str]
@@ -103,6 +105,11 @@ class ClusterWords:
         """`raw POD NODE RESOURCE=N...`: a pod that is nobody's launcher."""
         name, node = words.names
         return self.scene.show(PodView(name, "", "", NAMESPACE, node=node, requests=words.amounts()))
+
+    def do_budget(self, words: Words) -> Iterable[d.Decision]:
+        """`budget NAME KEY=N...`: what the namespace may hold; KEY is a class, `total` or a resource."""
+        hard = {budget_key(key): int(values[-1]) for key, values in words.options.items()}
+        return self.scene.show(BudgetView(words.names[0], "", "", NAMESPACE, hard=hard))
 
     def do_pv(self, words: Words) -> Iterable[d.Decision]:
         """`pv NAME [affinity=TERM]...`."""

@@ -54,4 +54,4 @@ def test_every_story_says_which_rule_it_is_for() -> None:
     assert STORIES
     for path in STORIES:
         first = path.read_text("utf-8").splitlines()[0]
-        assert re.match(r"# [TCDPANRFK]\d+[,:]", first), path.name
+        assert re.match(r"# [A-Z]\d+[,:]", first), path.name

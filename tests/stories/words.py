@@ -13,6 +13,7 @@ import msgspec
 
 from binder.telling import AboutClaims, every_claim
 from schemas import decisions as d
+from schemas.names import BUDGET_CLASS_PREFIX, BUDGET_TOTAL
 from schemas.objects import NodeSelectorTerm, Requirement, Taint, Toleration
 
 NAMESPACE: Final = "t"
@@ -116,7 +117,7 @@ def told(decision: d.Decision) -> str:
                 f" if {terms}" if terms else ""
             )
         case d.SetWaits():
-            return f"{_who(decision.vmi)} waits: {decision.reason}"
+            return f"{_who(decision.vmi)} waits: {decision.reason}{_bound(decision.over)}"
         case d.SetReleased():
             return f"releases {_who(decision.vmi)} from {decision.node}: {decision.reason}"
         case d.NodeSkipped():
@@ -152,7 +153,7 @@ def _told_of_claims(decision: AboutClaims) -> str:
         case d.HeldLost():
             return f"loses {_held(decision)} on {decision.node}: {decision.reason}"
         case d.HeldWaits():
-            return f"{_held(decision)} waits: {decision.reason}"
+            return f"{_held(decision)} waits: {decision.reason}{_bound(decision.over)}"
         case d.ClaimDropped():
             return f"drops claim {decision.name} ({decision.uid})"
         case d.HeldFreed():
@@ -181,3 +182,16 @@ def counted(decisions: Sequence[d.Decision]) -> list[str]:
     """Tell many decisions by kind."""
     kinds = Counter(type(decision).__name__ for decision in decisions if not isinstance(decision, d.PodAdmitted))
     return [f"{count} {kind}" for kind, count in sorted(kinds.items())]
+
+
+def _bound(over: d.Over | None) -> str:
+    """Tell the budget that somebody waits for."""
+    if over is None:
+        return ""
+    key = over.key.removeprefix(BUDGET_CLASS_PREFIX)
+    return f", {over.budget} allows {over.hard} {key}, {over.used} are held, {over.asked} asked"
+
+
+def budget_key(word: str) -> str:
+    """Return the budget key that a word stands for: `total`, a class, or a resource with a `/`."""
+    return BUDGET_TOTAL if word == "total" else word if "/" in word else BUDGET_CLASS_PREFIX + word

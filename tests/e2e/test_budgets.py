@@ -1,0 +1,204 @@
+"""Budgets, end to end: a tree of tenants on a real server, its parents' limits, and releases that Flux serves."""
+
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import aiohttp
+import pytest_asyncio
+
+from schemas.kinds import CRD, GPU_BUDGET, HELM_RELEASE, NAMESPACE
+from schemas.names import APPLICATION_KIND_LABEL, MIRRORED_BUDGET
+from schemas.streams import EVENTS
+from tests.cluster.api import JSON_PATCH, Api, Object, Refused
+from tests.cluster.nodes import L40S
+from tests.e2e.stack import Stack
+from tests.e2e.tenant import SECONDS, Tenant, eventually
+
+CLASS = "gpus.cozystack.io/l40s"
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+NAMES = {"kind": HELM_RELEASE.kind, "plural": HELM_RELEASE.plural, "singular": "helmrelease"}
+RELEASES_NAME = f"{HELM_RELEASE.plural}.{HELM_RELEASE.group}"
+RELEASES = {
+    "apiVersion": CRD.api_version,
+    "kind": CRD.kind,
+    "metadata": {"name": RELEASES_NAME},
+    "spec": {
+        "group": HELM_RELEASE.group,
+        "scope": "Namespaced",
+        "names": NAMES,
+        "versions": [
+            {
+                "name": HELM_RELEASE.version,
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": ANYTHING, "status": ANYTHING}}},
+            }
+        ],
+    },
+}
+
+
+class Family:
+    """A tenant and a child of it, with a node and a class for both."""
+
+    def __init__(self, program: Stack, name: str) -> None:
+        self.api: Api = program.api
+        self.parent = Tenant(program.api, program.nodes, name)
+        self.child = Tenant(program.api, program.nodes, f"{name}-b")
+
+    async def budget(self, tenant: Tenant, **hard: int) -> None:
+        """Give a tenant a budget."""
+        body = {"apiVersion": GPU_BUDGET.api_version, "kind": GPU_BUDGET.kind, "metadata": {"name": "b"}}
+        spec = {"hard": {f"gpus.cozystack.io/{key}": units for key, units in hard.items()}}
+        await self.api.create(GPU_BUDGET.path(tenant.tenant), body | {"spec": spec})
+
+    async def shows(self, tenant: Tenant, usage: str, bound_by: str, name: str = "b") -> Object:
+        """Wait until a budget shows this use and who binds; return it."""
+
+        def is_so(budget: Object | None) -> bool:
+            status = (budget or {}).get("status") or {}
+            return (status.get("usage"), status.get("boundBy")) == (usage, bound_by)
+
+        found = await self.api.until(GPU_BUDGET.path(tenant.tenant, name), is_so, SECONDS)
+        assert found is not None
+        return found
+
+    async def release(self, quotas: object) -> None:
+        """Write the child's HelmRelease, as cozystack does."""
+        path = HELM_RELEASE.path(self.parent.tenant)
+        spec = {"interval": "5m", "values": {"password": "hunter2", "resourceQuotas": quotas}}
+        metadata = {"name": "tenant-b", "labels": {APPLICATION_KIND_LABEL: "Tenant"}}
+        body = {"apiVersion": HELM_RELEASE.api_version, "kind": HELM_RELEASE.kind, "metadata": metadata, "spec": spec}
+        if await self.api.find(f"{path}/tenant-b") is None:
+            await self.api.create(path, body)
+        else:
+            put = [{"op": "add", "path": "/spec", "value": spec}]
+            await self.api.patch(f"{path}/tenant-b", put, content=JSON_PATCH)
+
+    async def mirrored(self, hard: Object | None) -> None:
+        """Wait until the child's mirror allows this, or is gone."""
+        path = GPU_BUDGET.path(self.child.tenant, MIRRORED_BUDGET)
+        await self.api.until(path, lambda found: (found["spec"]["hard"] if found else None) == hard, SECONDS)
+
+
+@pytest_asyncio.fixture
+async def family(program: Stack) -> AsyncIterator[Family]:
+    """Two tenants of the test's own; their namespaces go afterwards."""
+    family = Family(program, f"tenant-x{secrets.token_hex(4)}")
+    spaces = [family.parent.tenant, family.child.tenant]
+    for name in spaces:
+        await program.api.create(NAMESPACE.path(), {"metadata": {"name": name}})
+        account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        await program.api.until(account, lambda found: found is not None)
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 4})
+    yield family
+    for name in reversed(spaces):
+        await program.api.delete(NAMESPACE.path(name=name))
+        await program.api.until(NAMESPACE.path(name=name), lambda found: found is None, SECONDS)
+
+
+async def test_b3_a_parents_budget_binds_its_children(program: Stack, family: Family) -> None:
+    """B3, C28: a child uses up its parent's budget; the next VM waits, hears whose it is, and starts when raised."""
+    parent, child = family.parent, family.child
+    await family.budget(parent, l40s=1)
+    await family.budget(child, l40s=3)
+    await family.shows(parent, "l40s 0/1", "itself")
+    await child.vm("vm1", [("l40s", 1)])
+    await child.running("vm1")
+    await family.shows(parent, "l40s 1/1", "itself")
+    shown = await family.shows(child, "l40s 1/3", f"{parent.tenant}: l40s 1/1")
+    assert shown["status"]["used"] == {CLASS: 1}
+
+    await child.vm("vm2", [("l40s", 1)])
+    message = await child.waiting("vm2", "OverBudget")
+    assert message.startswith(f"budget {parent.tenant}/b allows 1 units of {CLASS}, 1 are held by {parent.tenant}")
+    assert len(await child.gated("vm2")) == 1
+    [event] = await child.events("OverBudget")
+    assert event["regarding"]["name"] == "vm2"
+
+    await program.api.patch(GPU_BUDGET.path(parent.tenant, "b"), {"spec": {"hard": {CLASS: 2}}})
+    await child.running("vm2")
+    await family.shows(parent, "l40s 2/2", "itself")
+    # Lowered, it takes nothing; what ends is not replaced.
+    await program.api.patch(GPU_BUDGET.path(parent.tenant, "b"), {"spec": {"hard": {CLASS: 0}}})
+    await family.shows(parent, "l40s 2/0", "itself")
+    await child.delete("vm1")
+    await family.shows(parent, "l40s 1/0", "itself")
+    await child.running("vm2")
+
+
+async def test_budgets_are_a_table_that_answers(program: Stack, family: Family) -> None:
+    """`kubectl get gpubudgets` of a real server says used of allowed units and who binds."""
+    await family.budget(family.parent, l40s=2)
+    await family.budget(family.child, l40s=9)
+    await family.child.vm("vm1", [("l40s", 2)])
+    await family.child.running("vm1")
+    await family.shows(family.child, "l40s 2/9", f"{family.parent.tenant}: l40s 2/2")
+    session = program.api._session  # noqa: SLF001 - only the table is asked for in another media type
+    assert isinstance(session, aiohttp.ClientSession)
+    accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    async with session.get(GPU_BUDGET.path(family.child.tenant), headers=accept) as answer:
+        shown = await answer.json(content_type=None)
+
+    assert [column["name"] for column in shown["columnDefinitions"]] == ["Name", "Used", "Binds", "Age"]
+    assert shown["rows"][0]["cells"][:3] == ["b", "l40s 2/9", f"{family.parent.tenant}: l40s 2/2"]
+
+
+async def test_orders_wait_for_a_budget_and_say_so(program: Stack, family: Family) -> None:
+    """B3: an order beyond the budget is Pending with that reason; it is bound when another is deleted."""
+    await family.budget(family.parent, l40s=1)
+    await family.parent.order("one", "l40s")
+    await family.parent.held("one", "Bound")
+    await family.child.order("two", "l40s")
+    await family.child.held("two", "Pending", "OverBudget")
+    await program.api.delete(f"/apis/cozystack.io/v1alpha1/namespaces/{family.parent.tenant}/gpuclaims/one")
+    await family.child.held("two", "Bound")
+
+
+async def test_b1_flux_releases_are_mirrored_where_flux_is_served(program: Stack, family: Family) -> None:
+    """B1, D12: quotas bind as soon as Flux is there, unreadable ones as last known; nothing else gets out (T16)."""
+    child, api = family.child, program.api
+    await child.vm("vm1", [("l40s", 1)])
+    await child.running("vm1")
+    await api.create(CRD.path(), RELEASES)
+    try:
+        await eventually(lambda: _are_served(api), "HelmReleases are served")
+        await family.release({"cpu": "8", CLASS: "1"})
+        await family.mirrored({CLASS: 1})
+        await family.shows(child, "l40s 1/1", "itself", MIRRORED_BUDGET)
+        await child.vm("vm2", [("l40s", 1)])
+        await child.waiting("vm2", "OverBudget")
+        await family.release({CLASS: "many", "gpus.cozystack.io": 9})
+        await family.mirrored({CLASS: 1, "gpus.cozystack.io": 9})
+        await api.patch(GPU_BUDGET.path(child.tenant, MIRRORED_BUDGET), {"spec": {"hard": {CLASS: 7}}})
+        await family.mirrored({CLASS: 1, "gpus.cozystack.io": 9})
+        assert len(await child.gated("vm2")) == 1
+        await family.release({CLASS: 2})
+        await child.running("vm2")
+        await family.release({"cpu": "8"})
+        await family.mirrored(None)
+        assert "hunter2" not in await _all_events(program)
+    finally:
+        await api.delete(CRD.path(name=RELEASES_NAME))
+        await api.until(CRD.path(name=RELEASES_NAME), lambda found: found is None, SECONDS)
+
+
+async def _are_served(api: Api) -> bool:
+    """Say whether releases can be listed: while a kind is being set up, the server answers with a page or 429."""
+    with suppress(ValueError, Refused):
+        await api.get(HELM_RELEASE.path())
+        return True
+    return False
+
+
+async def _all_events(program: Stack) -> str:
+    """Return everything that stands on EVENTS."""
+    found = []
+    journal = program.journal
+    last = (await journal.info(EVENTS)).last
+    async for run in journal.read(EVENTS, 1, until=last):
+        found += [message.body.decode(errors="replace") for message in run]
+    return json.dumps(found)
