@@ -92,6 +92,20 @@ async def told_that_they_are_missing(program: Stack) -> None:
     await eventually(told, "the log says that KubeVirt's kinds are not served")
 
 
+async def uninstalled(program: Stack, vm: str) -> None:
+    """Take KubeVirt away under a VM that runs; nobody is left who would take its finalizers off."""
+    for path in (VM.path(program.tenant, vm), VMI.path(program.tenant, vm)):
+        await program.api.patch(path, {"metadata": {"finalizers": None}})
+    await removed(program.api)
+    await told_that_they_are_missing(program)
+
+
+async def ended(program: Stack) -> None:
+    """Let every launcher go that KubeVirt left behind."""
+    for pod in await program.launchers():
+        await program.api.delete(POD.path(program.tenant, pod["metadata"]["name"]), gracePeriodSeconds="0")
+
+
 async def test_kinds_of_kubevirt_that_come_late_are_followed(
     without_kubevirt: None,
     control_plane: ControlPlane,
@@ -122,11 +136,7 @@ async def test_kinds_of_kubevirt_that_come_late_are_followed(
             assert await program.running("vm") == "n1"
             await program.held("mine", "Bound", vm="vm")
 
-        # Nobody is left who would take KubeVirt's finalizers off.
-        for path in (VM.path(namespace, "vm"), VMI.path(namespace, "vm")):
-            await api.patch(path, {"metadata": {"finalizers": None}})
-        await removed(api)
-        await told_that_they_are_missing(program)
+        await uninstalled(program, "vm")
         await program.node("n2", {L40S: 1})
         await program.order("late", "l40s")
         assert (await program.held("late", "Bound"))["nodeName"] == "n2"
@@ -134,8 +144,7 @@ async def test_kinds_of_kubevirt_that_come_late_are_followed(
         assert await asyncio.to_thread(answers, health, "/readyz")
 
         await asyncio.to_thread(control_plane.admin.install, KUBEVIRT_KINDS)
-        for pod in await program.launchers():
-            await api.delete(POD.path(namespace, pod["metadata"]["name"]), gracePeriodSeconds="0")
+        await ended(program)
         (tmp_path / "again").mkdir()
         async with kubevirt_on(control_plane, api, namespace, tmp_path / "again", chatter=False):
             await program.vm("vm", [("l40s", 1)], held=["mine"])

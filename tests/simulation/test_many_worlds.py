@@ -9,8 +9,8 @@ from tests.simulation.life import lived
 from tests.simulation.script import script_of, setting_of
 
 FIRST = int(os.environ.get("SIMULATION_FIRST", "1000"))
-WORLDS = int(os.environ.get("SIMULATION_WORLDS", "5000"))
-PER_TEST = 100
+WORLDS = int(os.environ.get("SIMULATION_WORLDS", "3000"))
+PER_TEST = 20
 LONG = 100
 
 
