@@ -8,6 +8,9 @@ relist namespaces
 relist class
 relist claim
 relist configmaps
+relist gpubudgets
+open helmreleases
+unserved helmreleases
 class l40s
 node n1 l40s=1 cpu=8
 claim mine l40s=1
@@ -88,6 +91,9 @@ relist namespaces
 relist class
 relist claim
 relist configmaps
+relist gpubudgets
+open helmreleases
+unserved helmreleases
 unserved kubevirts
 unserved vm
 unserved vmi
