@@ -114,7 +114,7 @@ def _is_seen(state: State, decision: d.Decision) -> bool:
     for kind in NEEDED_KINDS:
         session = state.sessions.get(kind)
         missing = session is None or session.progress <= state.epoch_events
-        may_be_missing = kind.startswith(("kubevirt", "virtualmachine"))
+        may_be_missing = kind.startswith(("kubevirt", "virtualmachine", "helmrelease"))
         if missing or not (session and (session.synced or (may_be_missing and not session.served))):
             return False
     held = [state.holding(decision.namespace, claim.name) for claim in decision.claims]
