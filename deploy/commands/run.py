@@ -88,6 +88,7 @@ def run(
     nats_ca: o.NatsCa = None,
     nats_cert: o.NatsCert = None,
     nats_key: o.NatsKey = None,
+    nats_monitor: o.NatsMonitors = None,
     data: o.Data = o.DEFAULT_DATA,
     kubeconfig: o.Kubeconfig = "",
     context: o.Context = "",
@@ -109,7 +110,7 @@ def run(
     roles = tuple(dict.fromkeys(role or Role))
     if register_webhooks and Role.WEBHOOKS not in roles:
         raise typer.BadParameter("--register-webhooks needs the role webhooks")
-    reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)
+    reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     configure(log_format, log_level)
     door = _door(data / "tls", tls_cert, tls_key, tls_ca, register_webhooks)
     carry_out(_run(reach, o.KubeOptions(kubeconfig, context, namespace), roles, door, webhook_port, status_port))

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from binder.jetstream import connect
 from binder.kube_client import KubeClient
 from binder.stream_journal import JetStreamJournal
 from deploy.child import Child, fetch, free_ports
-from deploy.local import LocalNats
+from deploy.local import LocalNats, find_nats_server
 from schemas.admission import CONFIGURATION_NAME
 from schemas.names import ANCHOR_CONFIGMAP
 from schemas.streams import EVENTS, EVENTS_TICK
@@ -103,6 +104,28 @@ async def test_a_log_begins_once(served: Served) -> None:
     anchor = await served.api.get(f"/api/v1/namespaces/{served.namespace}/configmaps/{ANCHOR_CONFIGMAP}")
     assert anchor["data"]["logId"] == begun.json["log"]
     assert f"an anchor of log {begun.json['log']} stands in namespace {served.namespace}" in again.err
+
+
+async def test_a_server_that_acknowledges_before_fsync_is_refused(served: Served) -> None:
+    """Where its monitoring page may be asked, no log is begun or served on NATS that fsyncs later."""
+    port, monitor = free_ports(2)
+    config = served.directory / "lax.conf"
+    config.write_text(
+        f"listen: 127.0.0.1:{port}\nhttp: 127.0.0.1:{monitor}\n"
+        f"max_payload: 4MB\njetstream {{ store_dir: '{served.directory}/lax' }}\n"
+    )
+    lax = Child("lax", [find_nats_server(), "-c", config], served.directory / "lax.log")
+    await asyncio.to_thread(lax.spawn)
+    try:
+        url = f"http://127.0.0.1:{monitor}"
+        await asyncio.to_thread(
+            lax.await_answer, lambda: fetch(monitor, "/healthz")[0] == HTTPStatus.OK, what="healthy", seconds=20
+        )
+        refused = [await served.adopt("--fresh", "--nats-monitor", url), await served.run("--nats-monitor", url)]
+    finally:
+        await asyncio.to_thread(lax.stop)
+
+    assert [(ran.code, "sync_interval: always" in ran.err) for ran in refused] == [(1, True)] * 2
 
 
 async def test_adopt_without_fresh_is_wrong_usage(served: Served) -> None:
