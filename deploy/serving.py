@@ -21,6 +21,7 @@ from binder.kube import ApiError
 from deploy.front_door import Door, keep, prepare, register
 from deploy.role_names import Role
 from deploy.roles import Place, run_binder, run_ingest, run_projector, together
+from deploy.standing_rules import install_policies
 from deploy.status_page import StatusPage
 from webhooks.metrics import Metrics
 from webhooks.server import Listen, Server
@@ -101,6 +102,7 @@ async def _front_desk(
     try:
         if door.at:
             await register(place.kube, door.at, bundle)
+            await install_policies(place.kube, place.namespace)
         parts: list[Callable[[], Awaitable[None]]] = [lambda: kept(Role.WEBHOOKS, webhooks.run)]
         yield [*parts, lambda: keep(place.kube, door, bundle)] if door.certificate is None else parts
     finally:

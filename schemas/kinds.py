@@ -34,6 +34,7 @@ POD = Resource("", "v1", "pods", "Pod", namespaced=True)
 PV = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 PVC = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True)
 NAMESPACE = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+SECRET = Resource("", "v1", "secrets", "Secret", namespaced=True)
 CONFIGMAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 EVENT = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
 LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
@@ -42,6 +43,7 @@ PRIORITY_CLASS = Resource("scheduling.k8s.io", "v1", "priorityclasses", "Priorit
 
 GPU_CLASS = Resource(GROUP, VERSION, "gpuclasses", "GPUClass", namespaced=False)
 GPU_CLAIM = Resource(GROUP, VERSION, "gpuclaims", "GPUClaim", namespaced=True)
+GPU_BUDGET = Resource(GROUP, VERSION, "gpubudgets", "GPUBudget", namespaced=True)
 
 KUBEVIRT = Resource("kubevirt.io", "v1", "kubevirts", "KubeVirt", namespaced=True)
 VM = Resource("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", namespaced=True)

@@ -15,7 +15,7 @@ from binder.kube_client import KubeClient
 from binder.stream_journal import JetStreamJournal
 from deploy.child import Child, fetch, free_ports
 from deploy.local import LocalNats, find_nats_server
-from schemas.admission import CONFIGURATION_NAME
+from schemas.admission import CONFIGURATION_NAME, POLICY_BINDING
 from schemas.names import ANCHOR_CONFIGMAP
 from schemas.streams import EVENTS, EVENTS_TICK
 from tests.cluster.api import Api
@@ -24,6 +24,7 @@ from tests.cluster.fixtures import nothing_of_ours
 from tests.cluster.users import GPUBINDER
 from tests.deploy.command import PROGRAM, Ran, gpubinder
 from tests.deploy.waiting import SECONDS, until
+from tests.webhooks.guarding import remove_policies
 
 CONFIGURATION = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{CONFIGURATION_NAME}"
 
@@ -89,6 +90,7 @@ async def served(
         here.child.kill()
     if await api.find(CONFIGURATION) is not None:
         await api.delete(CONFIGURATION)
+        await remove_policies(api)
 
 
 async def test_a_log_begins_once(served: Served) -> None:
@@ -148,7 +150,7 @@ async def test_a_log_cut_between_genesis_and_anchor_is_begun_to_the_end(served: 
 
 
 async def test_roles_serve_and_leave_in_order(served: Served) -> None:
-    """All roles in one process: health, metrics, webhooks registered; SIGTERM gives each lease back and ends with 0."""
+    """All roles in one process: health, metrics, webhooks, policies; SIGTERM gives each lease back and ends with 0."""
     await served.adopt("--fresh")
     child = served.start("--register-webhooks", f"https://127.0.0.1:{served.webhook_port}")
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{served.namespace}/leases"
@@ -161,6 +163,8 @@ async def test_roles_serve_and_leave_in_order(served: Served) -> None:
     assert "gpubinder_inputs_folded" in await served.page("/metrics")
     configuration = await served.api.get(CONFIGURATION)
     assert configuration["webhooks"][0]["clientConfig"]["url"].startswith(f"https://127.0.0.1:{served.webhook_port}/")
+    policy = await served.api.get(POLICY_BINDING.path(name="status.gpubinder.cozystack.io"))
+    assert policy["spec"]["paramRef"]["namespace"] == served.namespace
     held = (await served.api.get(leases))["items"]
     assert {lease["metadata"]["name"] for lease in held} == {
         f"gpubinder-{r}" for r in ("binder", "ingest", "projector")
