@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from binder import commands
 from binder.book import Book
 from binder.decide_holdings import freeing, restoring, serving
+from binder.decide_licences import licensing
 from binder.decide_set import ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty
 from binder.keeping import letting_go
@@ -45,7 +46,9 @@ def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
             if spent.is_all():
                 return
             yield freed
-    # 3. Nothing is placed or given up on a picture that may be old.
+    # 3. Licences need no launcher: they follow classes, namespaces and their sources alone (L1-L3).
+    yield from licensing(book, spent)
+    # Nothing is placed or given up on a picture that may be old.
     if not book.behind and is_dirty(book.state):
         yield from _pass(book, spent)
 

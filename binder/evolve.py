@@ -7,8 +7,9 @@ a restart logged decisions are applied by the same functions, never decided agai
 import msgspec
 from msgspec.structs import replace
 
-from binder import commands, evolve_holdings, evolve_objects, evolve_sets, evolve_skips
+from binder import commands, evolve_holdings, evolve_licences, evolve_objects, evolve_sets, evolve_skips
 from binder.book import Book
+from binder.licences import LICENCE_DECISIONS, licence_key, may_license
 from binder.state import NEEDED_KINDS, State, is_current
 from schemas import decisions as d
 from schemas import events as e
@@ -47,6 +48,8 @@ class Spent:
             self._about[decision.claims[0].uid] = True
         elif isinstance(decision, d.ClaimDropped | d.HeldFreed):
             self._about[decision.uid] = True
+        elif isinstance(decision, LICENCE_DECISIONS):
+            self._about[licence_key(decision)] = True
         else:
             return
         self._bytes += len(_encoder.encode(decision))
@@ -66,6 +69,7 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
     state.events_seq = sequence
     _advance(state, stamp_ns)
     evolve_sets.wake(book)
+    evolve_licences.wake(book)
     match event:
         case e.Changes():
             evolve_objects.change(book, sequence, event)
@@ -124,6 +128,14 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
             evolve_holdings.freed(book, stamp, decision)
         case d.ClassGuarded() | d.ClassFreed():
             pass
+        case d.LicenceCopied():
+            evolve_licences.copied(book, stamp, decision)
+        case d.LicenceDropped():
+            evolve_licences.dropped(book, stamp, decision)
+        case d.LicenceBlocked():
+            evolve_licences.blocked(book, decision)
+        case d.LicenceMissing():
+            evolve_licences.missing(book, stamp, decision)
         case d.ClaimDropped() | d.VmiAdmitted() | d.Refused() | d.Rejected():
             pass
 
@@ -143,6 +155,7 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
     had its last word on.
     """
     state = book.state
+    evolve_licences.settle(book, decided, bounded=bound_reached(decided))
     if book.behind:
         return
     if not bound_reached(decided):
@@ -175,7 +188,8 @@ def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
 
 def is_dirty(state: State) -> bool:
     """Say whether a pass has something to look at."""
-    return bool(state.dirty_sets or state.dirty_nodes or state.dirty_claims or state.dirty_holdings)
+    placing = state.dirty_sets or state.dirty_nodes or state.dirty_claims or state.dirty_holdings
+    return bool(placing or (state.dirty_licences and may_license(state)))
 
 
 def may_place(state: State) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from binder.kube import ApiError, Kube, ListPage, WatchEvent
 from ingest.backoff import Backoff
@@ -35,6 +36,7 @@ ENDED_S: Final = 1.0
 STEADY_S: Final = 30.0
 """A watch that held this long was a good one, however it ended."""
 
+MOVED: Final = "another namespace is watched from now on"
 _BOOKMARK: Final = "BOOKMARK"
 _DELETED: Final = "DELETED"
 _GONE: Final = 410
@@ -74,12 +76,23 @@ class Watching:
         self._target = ""
         self._reading: Reading | None = None
         self._wake = asyncio.Event()
+        self._moved = False
         self._sessions = Backoff()
         self._lists = Patience(self._kind, "list")
         self._watches = Patience(self._kind, "watch")
         self.version = ""
         self.unreadable = 0
         self.dropped = 0
+
+    def move(self, namespace: str) -> None:
+        """Watch another namespace from now on, in a new session."""
+        if namespace == self.source.namespace:
+            return
+        self.source = replace(self.source, namespace=namespace)
+        self._moved = True
+        self._wake.set()
+        if self._reading is not None:
+            self._reading.stop()
 
     def ask(self) -> None:
         """Ask for a mark newer than now: a new leader places nothing before it has one of each kind (T11)."""
@@ -105,6 +118,7 @@ class Watching:
     async def _hold_session(self, *, rewound: bool) -> None:
         self._marks.forget(self._kind)
         self._shown.relist()
+        self._moved = False
         self._session = await self._outlet.open(self._kind, rewound=rewound)
         await self._list(rewound=rewound)
         while True:
@@ -178,6 +192,8 @@ class Watching:
 
     async def _follow(self) -> None:
         """Hold one watch until it ends."""
+        if self._moved:
+            raise _NewSession(MOVED)
         began, asks, seen = asyncio.get_running_loop().time(), self._asks, False
         seconds = ASKED_S if self._rounds_left else random.randint(*WATCH_S)  # noqa: S311 - spreads load
         self._reading = reading = Reading(
@@ -195,6 +211,8 @@ class Watching:
         finally:
             self._reading = None
             await reading.close()
+        if self._moved:
+            raise _NewSession(MOVED)
         if seen or asyncio.get_running_loop().time() - began > STEADY_S:
             self._watches.succeeded()
             self._sessions.succeeded()

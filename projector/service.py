@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from binder.follower import Follower
 from binder.journal import Journal
 from binder.kube import Kube
+from binder.licences import LicenceDecision
 from binder.state import GpuSet, Holding, State
 from projector.apply import Applier, wall
 from projector.counts import ClassCounts
@@ -19,6 +20,7 @@ from projector.lanes import Lanes
 from projector.outbox import Outbox
 from projector.plan import Single, is_open, plan, single, undecided
 from projector.plan_held import held_by, is_open_held, plan_held
+from projector.plan_licences import LicenceEffect, licence_effect, open_licences
 from projector.verdicts import Kind, Verdict
 from schemas import decisions as d
 from schemas.events import Outcome
@@ -32,9 +34,9 @@ log = structlog.get_logger()
 
 
 class _One(msgspec.Struct, frozen=True):
-    """An object to delete or to change, and the decision that said so where it was seen."""
+    """An object to write or to delete, and the decision that said so where it was seen."""
 
-    effect: Single
+    effect: Single | LicenceEffect
     stamp: Stamp = Stamp()
 
 
@@ -55,7 +57,8 @@ class _Closed(msgspec.Struct, frozen=True):
 class Projector:
     """Writes what the log decided. Run one at a time: a second one is refused by the stamps, not kept away.
 
-    `instance` names this process in Kubernetes events. `sets_at_once` bounds the sets being written.
+    `instance` names this process in Kubernetes events. `home`: the namespace of settings and of the key for digests.
+    `sets_at_once` bounds the sets being written.
     Without a follower: `begin(state)`, `take(...)` by hand beside a running `work()`.
     """
 
@@ -67,8 +70,9 @@ class Projector:
         instance: str,
         clock: Callable[[], datetime] = wall,
         sets_at_once: int = SETS_AT_ONCE,
+        home: str = "",
     ) -> None:
-        self._applier = Applier(kube, instance=instance, clock=clock)
+        self._applier = Applier(kube, instance=instance, home=home, clock=clock)
         self._counts = ClassCounts(kube)
         self._outbox = Outbox(journal)
         self._lanes: Lanes[_Set | Holding | _One | _Closed] = Lanes()
@@ -98,8 +102,10 @@ class Projector:
         for _, holding in sorted(state.holdings.items()):
             if holding.attached is None and is_open_held(holding):
                 self._lanes.put(holding.claim.uid, holding)
-        for effect in undecided(state):
-            self._lanes.put(effect.uid, _One(effect))
+        for stray in undecided(state):
+            self._lanes.put(stray.uid, _One(stray))
+        for key, effect, stamp in open_licences(state):
+            self._lanes.put(key, _One(effect, stamp))
 
     def take(self, state: State, touched: Iterable[str], decided: Iterable[tuple[Stamp, d.Decision]]) -> None:
         """Take up the sets that decisions changed, the held claims that they speak of, and single objects."""
@@ -114,6 +120,8 @@ class Projector:
                     self._take_held(state, f"{decision.namespace}/{decision.name}")
                 case d.ClaimDropped() | d.ClassGuarded() | d.ClassFreed():
                     self._lanes.put(decision.uid, _One(single(decision), stamp))
+                case d.LicenceCopied() | d.LicenceDropped() | d.LicenceBlocked() | d.LicenceMissing():
+                    self._lanes.put(*_in_lane(decision, stamp))
                 case _:
                     pass
 
@@ -236,6 +244,11 @@ class Projector:
                 log.warning("write.refused", **msgspec.to_builtins(outcome))
                 self._outbox.add(outcome)
         return True
+
+
+def _in_lane(decision: LicenceDecision, stamp: Stamp) -> tuple[str, _One]:
+    key, effect = licence_effect(decision, stamp)
+    return key, _One(effect, stamp)
 
 
 def _of(outcome: Outcome, effect: AnyEffect) -> Outcome:

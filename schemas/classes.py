@@ -17,6 +17,9 @@ _RESOURCE_NAME = (
 _NOT_NATIVE = "!self.split('/')[0].endsWith('kubernetes.io') && !self.startsWith('requests.')"
 
 
+LICENCE_CONDITION = "LicenseSecretMissing"
+
+
 class Mode(StrEnum):
     """How a unit reaches the guest."""
 

@@ -60,13 +60,17 @@ class GpuEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class VmiAdmitted(Decided, frozen=True, tag="vmi-admitted"):
-    """A VMI create may pass: the webhook writes one gpus entry per unit and the policy mark (A1)."""
+    """A VMI create may pass: the webhook writes one gpus entry per unit and the policy mark (A1).
+
+    `licence`: the Secret that its guest gets as a disk, '' where it needs none (L5).
+    """
 
     request: str
     namespace: str
     name: str
     entries: tuple[GpuEntry, ...]
     policy: str
+    licence: str = ""
 
 
 class PodAdmitted(Decided, frozen=True, tag="pod-admitted"):
@@ -229,6 +233,45 @@ class Commanded(Decided, frozen=True, tag="commanded"):
     node: str = ""
 
 
+class LicenceCopied(Decided, frozen=True, tag="licence-copied"):
+    """A namespace has a copy of a class's licence, as its source (`namespace/name`) is now; never a value (L1, T16).
+
+    `digest`: the keyed digest of what the copy holds.
+    """
+
+    namespace: str
+    name: str
+    gpu_class: str
+    source: str
+    digest: str
+
+
+class LicenceDropped(Decided, frozen=True, tag="licence-dropped"):
+    """A namespace has no copy of a licence any more (L2); `uid` '' where none was seen."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+
+
+class LicenceBlocked(Decided, frozen=True, tag="licence-blocked"):
+    """A copy can't be written, said once per change of the cause; it is tried again later (C31)."""
+
+    namespace: str
+    name: str
+    message: str
+
+
+class LicenceMissing(Decided, frozen=True, tag="licence-missing"):
+    """A class's licence can't be copied, as its source is missing or lacks the token; or it can again (L3)."""
+
+    name: str
+    uid: str
+    missing: bool
+    reason: str
+    message: str
+
+
 class ClaimDropped(Decided, frozen=True, tag="claim-dropped"):
     """A template claim that nobody decided is deleted by uid (T14)."""
 
@@ -257,5 +300,9 @@ Decision = (
     | HeldFreed
     | ClassGuarded
     | ClassFreed
+    | LicenceCopied
+    | LicenceDropped
+    | LicenceBlocked
+    | LicenceMissing
     | Commanded
 )

@@ -6,14 +6,18 @@ GROUP = "cozystack.io"
 VERSION = "v1alpha1"
 
 
-class Resource(msgspec.Struct, frozen=True):
-    """One served resource; `path` builds the REST path of a collection or an object."""
+class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One served resource; `path` builds the REST path of a collection or an object.
+
+    `labelled`: where it is listed and watched, only objects that carry this label.
+    """
 
     group: str
     version: str
     plural: str
     kind: str
     namespaced: bool
+    labelled: str = ""
 
     @property
     def api_version(self) -> str:

@@ -33,7 +33,15 @@ FIELD_MANAGER: Final = "gpubinder"
 # On namespaces: the vGPU entitlement (A5).
 VGPU_LABEL: Final = f"{DOMAIN}/vgpu"
 
-# Licence copies.
+# On objects whose status is not ours to stamp: the decision, or the place in the log, that they show (T22).
+STAMP_ANNOTATION: Final = f"{DOMAIN}/gpu-stamp"
+
+# Licence copies: Secrets with the class label, a stamp, and the keyed digest of what they hold; on VMIs their volume.
+LICENCE_PREFIX: Final = "gpu-licence-"
+LICENCE_DIGEST_ANNOTATION: Final = f"{DOMAIN}/gpu-licence-digest"
+LICENCE_VOLUME: Final = "gpubinder-licence"
+DIGEST_KEY_SECRET: Final = "gpubinder-digest-key"
+DIGEST_KEY: Final = "key"
 LICENCE_TOKEN_KEY: Final = "client_configuration_token.tok"
 LICENCE_CONF_KEY: Final = "gridd.conf"
 LICENCE_VOLUME_LABEL: Final = "GPULICENCE"
@@ -51,6 +59,7 @@ SETTING_POLICY: Final = "startPolicy"
 SETTING_PAUSED: Final = "paused"
 SETTING_CONTROLLERS: Final = "controllers"
 SETTING_KUBEVIRT: Final = "kubevirtNamespace"
+SETTING_LICENCES: Final = "licenceNamespace"
 POLICY_WAIT: Final = "Wait"
 POLICY_REFUSE: Final = "Refuse"
 POLICY_SCHEDULE: Final = "Schedule"
