@@ -1,6 +1,7 @@
 """Licences in events: sources, copies and a hand that writes what was decided, or fails to."""
 
 from msgspec.structs import replace
+from typing_extensions import override
 
 from schemas import decisions as d
 from schemas import events as e
@@ -23,6 +24,7 @@ class LicenceScene(Scene):
             for kind in (SOURCES, COPIES):
                 self.relist(kind)
 
+    @override
     def send_bytes(self, body: bytes) -> Decisions:
         """Let the binder hear one message, and keep what it says about licences."""
         decided = super().send_bytes(body)

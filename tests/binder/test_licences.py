@@ -135,7 +135,7 @@ def test_what_a_tenant_does_to_a_copy_is_undone() -> None:
     restored = scene.copies()[key]
     removed = scene.remove(COPIES, key)
     scene.lands()
-    fights = []
+    fights: list[d.Decision] = []
     for _ in range(10):
         fights += scene.tampered(key)
         scene.lands()

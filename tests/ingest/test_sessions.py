@@ -36,6 +36,7 @@ async def test_t11_a_session_is_opened_listed_and_synced() -> None:
         [announced] = [message.sequence for message, event in leader.events if event == Progress(())]
     assert opened == SessionOpened("nodes", process=announced)
     assert announced < number
+    assert isinstance(synced, SessionSynced)
     assert synced == SessionSynced("nodes", number, synced.rv)
     assert newest <= int(synced.rv) <= server.store.version
     listed = [view.name for _, chunk in chunks if isinstance(chunk, Changes) for view in chunk.changes]
