@@ -25,6 +25,7 @@ class Door(msgspec.Struct, frozen=True):
 
     Certificate files are given (`certificate`, `key`, and `authority` for the configuration), or made in
     `directory`. `at`: where the API server calls, '' where somebody else tells it.
+    `client_ca`: who signs for the API server, which then has to show a certificate.
     """
 
     directory: Path
@@ -32,6 +33,7 @@ class Door(msgspec.Struct, frozen=True):
     key: Path | None = None
     authority: Path | None = None
     at: str = ""
+    client_ca: Path | None = None
 
     @property
     def files(self) -> tuple[Path, Path]:

@@ -93,7 +93,7 @@ async def _front_desk(
     """Listen for reviews; yield what has to run beside it."""
     door = serving.door
     bundle = await asyncio.to_thread(prepare, door)
-    server = Server(webhooks, Listen(*door.files, host=serving.host, port=serving.webhook_port))
+    server = Server(webhooks, Listen(*door.files, door.client_ca, host=serving.host, port=serving.webhook_port))
     try:
         await server.start()
     except OSError as error:
