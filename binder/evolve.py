@@ -155,10 +155,11 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
     had its last word on.
     """
     state = book.state
-    evolve_licences.settle(book, decided, bounded=bound_reached(decided))
+    bounded = bound_reached(decided)
+    evolve_licences.settle(book, decided, bounded=bounded)
     if book.behind:
         return
-    if not bound_reached(decided):
+    if not bounded:
         for uid in list(state.dirty_sets) if state.dirty_sets else ():
             book.unmark(uid)
         for key in list(state.dirty_holdings) if state.dirty_holdings else ():
