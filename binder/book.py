@@ -9,10 +9,11 @@ from typing import cast
 
 from binder.holdings import share_of
 from binder.launchers import claim_names
+from binder.licence_copies import LicenceCopy
 from binder.picture import Picture
 from binder.settings import settings_of
 from binder.skips import deadlines_of
-from binder.state import NEEDED_KINDS, Admitted, GpuSet, Holding, LicenceCopy, Session, State, Touch, is_current
+from binder.state import NEEDED_KINDS, Admitted, GpuSet, Holding, Session, State, Touch, is_current
 from binder.usage import Share, booking_of
 from schemas.objects import AnyView, ClassView, PodView, VmView
 

@@ -7,8 +7,17 @@ from collections.abc import Iterator
 
 from binder.book import Book
 from binder.evolve import Spent
-from binder.licences import NAME_TAKEN, classes_by_copy, is_entitled, is_ours, may_license, source_trouble
-from binder.state import LicenceCopy
+from binder.licence_copies import LicenceCopy
+from binder.licences import (
+    NAME_TAKEN,
+    classes_by_copy,
+    is_entitled,
+    is_ours,
+    licence_copy,
+    licence_source,
+    may_license,
+    source_trouble,
+)
 from schemas import decisions as d
 from schemas.licences import is_licensed
 from schemas.names import CLASS_LABEL, LICENCE_TOKEN_KEY
@@ -38,7 +47,7 @@ def _about_class(book: Book, name: str) -> d.Decision | None:
     if view is None:
         return None
     known = state.licence_troubles.get(view.name)
-    trouble = source_trouble(state.licence_source(view.licence_secret)) if is_licensed(view) else Licence.FOUND
+    trouble = source_trouble(licence_source(state, view.licence_secret)) if is_licensed(view) else Licence.FOUND
     if trouble == (known.reason if known is not None and known.uid == view.uid else Licence.FOUND):
         return None
     secret = f"the Secret {view.licence_secret}"
@@ -55,10 +64,10 @@ def _about_copy(book: Book, key: str, view: ClassView | None) -> d.Decision | No
     known = book.state.licences.get(key)
     if view is None or not is_entitled(book.state.namespace(namespace)):
         return _not_due(book, key, known)
-    source = book.state.licence_source(view.licence_secret)
+    source = licence_source(book.state, view.licence_secret)
     if source is None or source_trouble(source) is not Licence.FOUND:
         return None
-    copy = book.state.licence_copy(key)
+    copy = licence_copy(book.state, key)
     if copy is not None and not copy.deleting and is_ours(copy) and copy.digest == source.digest:
         return None
     if known is not None and known.digest == source.digest:
@@ -81,7 +90,7 @@ def _obstacle(known: LicenceCopy) -> str:
 def _not_due(book: Book, key: str, known: LicenceCopy | None) -> d.LicenceDropped | None:
     """Have the copy gone that we wrote and nobody changed; whatever else stands there is left alone (L2, L4)."""
     namespace, _, name = key.partition("/")
-    copy, home = book.state.licence_copy(key), book.state.namespace(namespace)
+    copy, home = licence_copy(book.state, key), book.state.namespace(namespace)
     # A namespace that goes takes its Secrets along.
     stands = copy is not None and not copy.deleting and is_ours(copy) and home is not None and not home.deleting
     uid = copy.uid if copy is not None and stands else ""

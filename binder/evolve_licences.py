@@ -5,6 +5,7 @@ import heapq
 from msgspec.structs import replace
 
 from binder.book import Book
+from binder.licence_copies import LicenceCopy, LicenceTrouble
 from binder.licences import (
     ACTION_SHOW,
     LICENCE_DECISIONS,
@@ -13,7 +14,6 @@ from binder.licences import (
     licence_key,
     may_license,
 )
-from binder.state import LicenceCopy, LicenceTrouble
 from schemas import decisions as d
 from schemas.events import Outcome
 from schemas.licences import SOURCES, copy_name, is_licensed

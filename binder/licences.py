@@ -61,3 +61,15 @@ def source_trouble(source: SecretView | None) -> Licence:
     if source is None or source.deleting:
         return Licence.NO_SOURCE
     return Licence.FOUND if LICENCE_TOKEN_KEY in source.keys else Licence.NO_KEY
+
+
+def licence_source(state: State, name: str) -> SecretView | None:
+    """Return the Secret of that name that licences are copied from, of whichever namespace is watched for them."""
+    found = [view for _, view in sorted(state.objects[SOURCES].items()) if view.name == name]
+    return found[0] if found and isinstance(found[0], SecretView) else None
+
+
+def licence_copy(state: State, key: str) -> SecretView | None:
+    """Return the observed Secret `namespace/name` with our label."""
+    found = state.objects[COPIES].get(key)
+    return found if isinstance(found, SecretView) else None

@@ -8,6 +8,7 @@ from enum import IntFlag
 
 import msgspec
 
+from binder.licence_copies import LicenceCopy, LicenceTrouble
 from schemas.decisions import HeldClaim, TemplateClaim, VmiId
 from schemas.licences import COPIES, SOURCES
 from schemas.objects import (
@@ -21,7 +22,6 @@ from schemas.objects import (
     PodView,
     PvcView,
     PvView,
-    SecretView,
     SettingsView,
     Stamp,
     VmiView,
@@ -48,11 +48,7 @@ NEEDED_KINDS = (
 """Kinds that must be synced before anything is placed, by plural; the keys of `State.objects`."""
 
 
-LICENCE_KINDS = (SOURCES, COPIES)
-"""Kinds of which licences are copied: nothing else waits for them. They are keys of `State.objects` too."""
-
-KNOWN_KINDS = (*NEEDED_KINDS, *LICENCE_KINDS)
-"""Every key of `State.objects`."""
+KNOWN_KINDS = (*NEEDED_KINDS, SOURCES, COPIES)  # the keys of `State.objects`: for Secrets no placing waits
 
 
 class Touch(IntFlag):
@@ -152,40 +148,6 @@ class Holding(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     retry_ns: int = 0
 
 
-class LicenceCopy(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A copy of a class's licence in a namespace, as it was decided.
-
-    `digest`: of what it holds, '' once it is to go; `going`: the uid that is told to. `at_ns`, `times`: when it was
-    decided, and how often in a row with the same content. `seen`: the copy was seen as decided since.
-    `refused`: why it could not be written; `told`: which of that was told. `retry_ns`: when it may be decided again.
-    """
-
-    gpu_class: str
-    stamp: Stamp
-    source: str = ""
-    digest: str = ""
-    confirmed: Stamp = Stamp()
-    going: str = ""
-    seen: bool = False
-    at_ns: int = 0
-    times: int = 0
-    refused: str = ""
-    told: str = ""
-    fails: int = 0
-    retry_ns: int = 0
-
-
-class LicenceTrouble(msgspec.Struct, frozen=True, gc=False):
-    """What was said last of a class's licence, and whether its condition is known to show it."""
-
-    uid: str
-    missing: bool
-    reason: str
-    message: str
-    stamp: Stamp
-    confirmed: Stamp = Stamp()
-
-
 class Kept(msgspec.Struct, frozen=True, gc=False):
     """The node kept for the set that has waited longest."""
 
@@ -242,12 +204,10 @@ class State(msgspec.Struct, omit_defaults=True):
     last server stamp. `epoch`: DECISIONS sequence of the newest epoch record, `epoch_events` the EVENTS
     tail it saw. `listing`: keys named so far by each kind's unfinished list.
     `first_wait`: logical time since when a VM (namespace/name) waits. `skips`: nodes that did not take a VM's
-    launcher, by VM and node. `holdings`: held claims by key. `kept`: the node that is kept for the set which has
-    waited longest. `troubles`: since which logical time a node can't keep what is booked on it, by node and by what
-    is wrong (`binder.troubles`). `licences`: copies of licences by namespace/name; `licence_troubles`: what was said
-    of a class's licence. `paused`: who paused placing by a command. `dirty_*`: what the next pass must look at: sets
-    by VMI uid, claims and held claims by key, nodes by name with `Touch` bits, copies of licences by key, and classes
-    as `/CLASS`. `voided`: inputs that no fold may read, by EVENTS sequence in digits, and who said so.
+    launcher, by VM and node. `holdings`: held claims by key. `kept`: the node kept for the set that waited longest.
+    `troubles`: since when a node can't keep what is booked on it (`binder.troubles`). `licences`: copies by key.
+    `paused`: who paused placing by a command. `dirty_*`: what the next pass must look at: sets by VMI uid, claims,
+    copies (classes: `/CLASS`) by key, nodes by name with `Touch` bits. `voided`: unreadable inputs, and who said so.
     """
 
     schema: int = STATE_SCHEMA
@@ -317,17 +277,6 @@ class State(msgspec.Struct, omit_defaults=True):
     def namespace(self, name: str) -> NamespaceView | None:
         """Return the namespace of that name."""
         return self.objects["namespaces"].get(name)  # type: ignore[return-value]  # its own kind
-
-    def licence_source(self, name: str) -> SecretView | None:
-        """Return the Secret of that name that licences are copied from, of whichever namespace is watched for them."""
-        for _, view in sorted(self.objects[SOURCES].items()):
-            if view.name == name:
-                return view  # type: ignore[return-value]  # the table holds its own kind
-        return None
-
-    def licence_copy(self, key: str) -> SecretView | None:
-        """Return the observed Secret `namespace/name` with our label."""
-        return self.objects[COPIES].get(key)  # type: ignore[return-value]  # its own kind
 
     def kubevirts(self) -> list[KubeVirtView]:
         """Return the KubeVirt CRs by key."""

@@ -21,7 +21,7 @@ from binder.kube import ApiError
 from deploy.front_door import Door, keep, prepare, register
 from deploy.role_names import Role
 from deploy.roles import Place, run_binder, run_ingest, run_projector, together
-from deploy.standing_rules import install_policies
+from deploy.standing_rules import install_policies, keep_settings
 from deploy.status_page import StatusPage
 from webhooks.metrics import Metrics
 from webhooks.server import Listen, Server
@@ -104,7 +104,11 @@ async def _front_desk(
             await register(place.kube, door.at, bundle)
             await install_policies(place.kube, place.namespace)
         parts: list[Callable[[], Awaitable[None]]] = [lambda: kept(Role.WEBHOOKS, webhooks.run)]
-        yield [*parts, lambda: keep(place.kube, door, bundle)] if door.certificate is None else parts
+        if door.certificate is None:
+            parts.append(lambda: keep(place.kube, door, bundle))
+        if door.at:
+            parts.append(lambda: keep_settings(place.kube, place.namespace))
+        yield parts
     finally:
         await server.stop()
 

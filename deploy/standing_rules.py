@@ -4,6 +4,7 @@ A settings ConfigMap that stands is left as it is, but for what a policy needs t
 we are, where KubeVirt runs.
 """
 
+import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from schemas.admission import ACCOUNT_PREFIX, POLICY, POLICY_BINDING, SELF_REVIE
 from schemas.kinds import CONFIGMAP, KUBEVIRT, Resource
 from webhooks.policies import policy_objects
 
+LOOK_SECONDS = 60.0
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _NOT_ALLOWED: Final = 405
@@ -55,6 +57,7 @@ async def install_policies(kube: Kube, namespace: str) -> None:
     """
     try:
         await ensure_settings(kube, namespace)
+        await _warn_of_other_controllers(kube, namespace)
         for body in policy_objects(namespace):
             await put(kube, POLICY if body["kind"] == POLICY.kind else POLICY_BINDING, body)
     except ApiError as error:
@@ -76,6 +79,19 @@ async def put(kube: Kube, resource: Resource, body: dict[str, Any]) -> None:
         stored = msgspec.json.decode(await kube.get(resource, "", name), type=_Object)
         metadata = body["metadata"] | {"resourceVersion": stored.metadata.resource_version}
         await kube.replace(resource, "", name, msgspec.json.encode(body | {"metadata": metadata}))
+
+
+async def keep_settings(kube: Kube, namespace: str) -> None:
+    """Look after the settings for ever: they may be deleted, and KubeVirt may come later than we (D12)."""
+    complaint = ""
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            await ensure_settings(kube, namespace)
+        except ApiError as error:
+            if str(error) != complaint:
+                complaint = str(error)
+                _log.warning("the settings that policies need were not looked after; tried again", why=complaint)
 
 
 async def ensure_settings(kube: Kube, namespace: str) -> None:
@@ -100,7 +116,11 @@ async def ensure_settings(kube: Kube, namespace: str) -> None:
     if lacking:
         patch = msgspec.json.encode({"data": lacking})
         await kube.patch(CONFIGMAP, namespace, names.SETTINGS_CONFIGMAP, patch, kind=PatchKind.MERGE)
-    listed = said.get(names.SETTING_CONTROLLERS)
+
+
+async def _warn_of_other_controllers(kube: Kube, namespace: str) -> None:
+    listed = (await _settings(kube, namespace) or {}).get(names.SETTING_CONTROLLERS)
+    user = await _own_name(kube)
     if listed is not None and user and user not in [name.strip() for name in listed.split(",")]:
         _log.warning(
             "the settings name other users than ours as controllers: our writes will be refused",

@@ -6,12 +6,10 @@ every reader (T6): a skipped decision would be another history.
 
 import msgspec
 
+from schemas import licence_decisions
+from schemas.decided import Decided
 from schemas.objects import NodeSelectorTerm, Toleration
 from schemas.reasons import GiveUp, Order, Placing, Refusal, Release, Unkept, Wait
-
-
-class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Anything the binder can say."""
 
 
 class VmiId(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -233,45 +231,6 @@ class Commanded(Decided, frozen=True, tag="commanded"):
     node: str = ""
 
 
-class LicenceCopied(Decided, frozen=True, tag="licence-copied"):
-    """A namespace has a copy of a class's licence, as its source (`namespace/name`) is now; never a value (L1, T16).
-
-    `digest`: the keyed digest of what the copy holds.
-    """
-
-    namespace: str
-    name: str
-    gpu_class: str
-    source: str
-    digest: str
-
-
-class LicenceDropped(Decided, frozen=True, tag="licence-dropped"):
-    """A namespace has no copy of a licence any more (L2); `uid` '' where none was seen."""
-
-    namespace: str
-    name: str
-    uid: str = ""
-
-
-class LicenceBlocked(Decided, frozen=True, tag="licence-blocked"):
-    """A copy can't be written, said once per change of the cause; it is tried again later (C31)."""
-
-    namespace: str
-    name: str
-    message: str
-
-
-class LicenceMissing(Decided, frozen=True, tag="licence-missing"):
-    """A class's licence can't be copied, as its source is missing or lacks the token; or it can again (L3)."""
-
-    name: str
-    uid: str
-    missing: bool
-    reason: str
-    message: str
-
-
 class ClaimDropped(Decided, frozen=True, tag="claim-dropped"):
     """A template claim that nobody decided is deleted by uid (T14)."""
 
@@ -279,6 +238,11 @@ class ClaimDropped(Decided, frozen=True, tag="claim-dropped"):
     name: str
     uid: str
 
+
+LicenceCopied = licence_decisions.LicenceCopied
+LicenceDropped = licence_decisions.LicenceDropped
+LicenceBlocked = licence_decisions.LicenceBlocked
+LicenceMissing = licence_decisions.LicenceMissing
 
 Decision = (
     Rejected

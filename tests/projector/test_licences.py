@@ -2,13 +2,14 @@
 
 import base64
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from binder.kube_client import KubeClient
 from schemas.kinds import GPU_CLASS, NAMESPACE, SECRET
-from tests.cluster.api import Api, Object
+from tests.cluster.api import Api, Object, Refused
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.users import GPUBINDER
 from tests.projector.licence_loop import Loop, looping
@@ -26,10 +27,9 @@ def b64(text: str) -> str:
 class Licensing:
     """A licence namespace, tenants, and what stands in them."""
 
-    def __init__(self, api: Api, home: str, loop: Loop) -> None:
-        self.api, self.home, self.loop = api, home, loop
+    def __init__(self, api: Api, home: str, loop: Loop, tenants: list[str]) -> None:
+        self.api, self.home, self.loop, self.tenants = api, home, loop, tenants
         self.source = SECRET.path(home, "lic")
-        self.tenants: list[str] = []
 
     async def tenant(self, name: str, **metadata: Any) -> str:  # noqa: ANN401 - any JSON
         """Create a namespace that may use vGPUs."""
@@ -62,7 +62,7 @@ def gone(found: Object | None) -> bool:
 @pytest.fixture
 async def here(control_plane: ControlPlane, api: Api, namespace: str) -> AsyncIterator[Licensing]:
     """A class with a licence whose source stands in a namespace that the settings name, and the loop at work."""
-    home = f"{namespace}-lic"
+    home, tenants = f"{namespace}-lic", list[str]()
     await api.create(NAMESPACE.path(), {"metadata": {"name": home}})
     settings = {"metadata": {"name": "gpubinder-settings"}, "data": {"licenceNamespace": home}}
     await api.create(f"/api/v1/namespaces/{namespace}/configmaps", settings)
@@ -77,15 +77,16 @@ async def here(control_plane: ControlPlane, api: Api, namespace: str) -> AsyncIt
     kube = await KubeClient.connect(kubeconfig=str(control_plane.kubeconfig(GPUBINDER)))
     try:
         async with looping(kube, namespace) as loop:
-            standing = Licensing(api, home, loop)
-            yield standing
+            yield Licensing(api, home, loop, tenants)
     finally:
         if await api.find(GPU_CLASS.path(name="l40s-24c")) is not None:
             await api.patch(GPU_CLASS.path(name="l40s-24c"), {"metadata": {"finalizers": None}})
             await api.delete(GPU_CLASS.path(name="l40s-24c"))
         await kube.close()
-        for name in (home, *standing.tenants):
-            await api.delete(NAMESPACE.path(name=name))
+        for name in (home, *tenants):
+            if await api.find(NAMESPACE.path(name=name)) is not None:
+                with suppress(Refused):  # one that was going may be gone by now
+                    await api.delete(NAMESPACE.path(name=name))
 
 
 KIND = {"apiVersion": GPU_CLASS.api_version, "kind": GPU_CLASS.kind}

@@ -1,5 +1,6 @@
 """A tenant's forgeries on a real API server, and all who must still be able to do their work (N4, F1)."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -7,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from binder.kube_client import KubeClient
+from deploy import standing_rules
 from deploy.standing_rules import install_policies
-from schemas.kinds import GPU_CLAIM, POD, SECRET, VMI
+from schemas.kinds import GPU_CLAIM, KUBEVIRT, POD, SECRET, VMI
 from tests.cluster.api import Api, Object, Refused
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.users import GPUBINDER
@@ -216,6 +218,30 @@ async def test_installed_again_they_say_the_same(here: Guarded, control_plane: C
 
     assert first["data"] == {"controllers": GPUBINDER.name}
     assert (await here.admin.get(settings))["data"] == {"controllers": GPUBINDER.name, "startPolicy": "Wait"}
+
+
+async def test_the_settings_are_looked_after(
+    here: Guarded, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ConfigMap that was deleted is made again, and names KubeVirt's namespace once KubeVirt is there (D12)."""
+    monkeypatch.setattr(standing_rules, "LOOK_SECONDS", 0.05)
+    settings = f"/api/v1/namespaces/{here.system}/configmaps/gpubinder-settings"
+    kube = await KubeClient.connect(kubeconfig=str(control_plane.kubeconfig(GPUBINDER)))
+    keeping = asyncio.create_task(standing_rules.keep_settings(kube, here.system))
+    custom = {"apiVersion": KUBEVIRT.api_version, "kind": KUBEVIRT.kind, "metadata": {"name": "kv"}, "spec": {}}
+    try:
+        await here.admin.delete(settings)
+        await here.admin.until(settings, lambda found: found is not None)
+        await here.admin.create(KUBEVIRT.path(here.namespace), custom)
+        said = await here.admin.until(settings, lambda found: "kubevirtNamespace" in ((found or {}).get("data") or {}))
+    finally:
+        keeping.cancel()
+        await here.admin.delete(KUBEVIRT.path(here.namespace, "kv"))
+        await asyncio.gather(keeping, return_exceptions=True)
+        await kube.close()
+
+    assert said is not None
+    assert said["data"] == {"controllers": GPUBINDER.name, "kubevirtNamespace": here.namespace}
 
 
 async def test_where_the_settings_are_gone_nothing_hangs(here: Guarded) -> None:
