@@ -142,6 +142,8 @@ class Watching:
     async def _page(self, token: str = "", limit: int = PAGE) -> ListPage:
         """Read a page of the list, for as long as it takes. Raises `_NewSession`."""
         while True:
+            if self._moved:
+                raise _NewSession(MOVED)
             try:
                 page = await self._kube.list_page(
                     self.source.resource, namespace=self.source.namespace, limit=limit, continue_token=token
