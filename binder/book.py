@@ -10,10 +10,11 @@ from typing import cast
 from binder.class_use import VMIS
 from binder.holdings import share_of
 from binder.launchers import claim_names
+from binder.licence_copies import LicenceCopy
 from binder.picture import Picture
 from binder.settings import settings_of
 from binder.skips import deadlines_of
-from binder.state import Admitted, GpuSet, Holding, Session, State, Touch, is_current
+from binder.state import NEEDED_KINDS, Admitted, GpuSet, Holding, Session, State, Touch, is_current
 from binder.usage import Share, booking_of, claims_of
 from schemas.objects import AnyView, BudgetView, ClassView, PodView, TenantView, VmView
 
@@ -56,6 +57,8 @@ class Book(Picture):
         heapq.heapify(self.deadlines)
         for uid in {**state.sets, **state.dirty_sets}:
             self.line_up(uid)
+        self.licence_dues.extend((one.retry_ns, key) for key, one in state.licences.items() if one.retry_ns)
+        heapq.heapify(self.licence_dues)
         # Deriving marks nodes, claims and budgets as touched; what was dirty is part of the state and stays as it was.
         state.dirty_nodes, state.dirty_holdings, state.dirty_budgets = dirty_nodes, dirty_holdings, dirty_budgets
         self.troubles.begin()
@@ -95,12 +98,21 @@ class Book(Picture):
             # Its set may now find room where it found none, and the other way round.
             self.mark(holding.attached.uid)
 
+    def store_licence(self, key: str, copy: LicenceCopy | None) -> None:
+        """Put a copy of a licence into the state, or take it out (None)."""
+        if copy is None:
+            self.state.licences.pop(key, None)
+            return
+        self.state.licences[key] = copy
+        if copy.retry_ns > self.state.now_ns:
+            heapq.heappush(self.licence_dues, (copy.retry_ns, key))
+
     def store_session(self, kind: str, session: Session) -> None:
         """Put a kind's session into the state."""
         self.state.sessions[kind] = session
         if is_current(self.state, kind):
             self.behind.pop(kind, None)
-        else:
+        elif kind in NEEDED_KINDS:
             self.behind[kind] = True
         if kind == VMIS:
             self.class_use.weigh_leaving()

@@ -11,6 +11,7 @@ from binder import by_hand
 from binder.book import Book
 from binder.decide_classes import guarding
 from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
+from binder.decide_licences import licensing
 from binder.decide_set import ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
@@ -44,7 +45,9 @@ def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
     # 2. What is being deleted may go once nothing uses it, whether or not KubeVirt is there (F1, C23).
     if may_finalize(book):
         yield from _freed(book, spent)
-    # 3. Nothing is placed or given up on a picture that may be old.
+    # 3. Licences need no launcher: they follow classes, namespaces and their sources alone (L1-L3).
+    yield from licensing(book, spent)
+    # Nothing is placed or given up on a picture that may be old.
     if has_work(book):
         yield from _pass(book, spent)
     # Classes last: a set that was closed just now uses none any more (K2).

@@ -7,8 +7,9 @@ a restart logged decisions are applied by the same functions, never decided agai
 import msgspec
 from msgspec.structs import replace
 
-from binder import commands, evolve_holdings, evolve_objects, evolve_sets, evolve_skips
+from binder import commands, evolve_holdings, evolve_licences, evolve_objects, evolve_sets, evolve_skips
 from binder.book import Book
+from binder.licences import LICENCE_DECISIONS, licence_key, may_license
 from binder.records import ClassGuard
 from binder.state import NEEDED_KINDS, State, is_current
 from schemas import decisions as d
@@ -48,6 +49,8 @@ class Spent:
             self._about[decision.claims[0].uid] = True
         elif isinstance(decision, d.ClaimDropped | d.HeldFreed | d.ClassGuarded | d.ClassFreed):
             self._about[decision.uid] = True
+        elif isinstance(decision, LICENCE_DECISIONS):
+            self._about[licence_key(decision)] = True
         else:
             return
         self._bytes += len(_encoder.encode(decision))
@@ -67,6 +70,7 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
     state.events_seq = sequence
     _advance(state, stamp_ns)
     evolve_sets.wake(book)
+    evolve_licences.wake(book)
     match event:
         case e.Changes():
             evolve_objects.change(book, sequence, event)
@@ -126,6 +130,14 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
         case d.ClassGuarded() | d.ClassFreed():
             freed = isinstance(decision, d.ClassFreed)
             book.class_use.said(decision.name, ClassGuard(decision.uid, freed, stamp))
+        case d.LicenceCopied():
+            evolve_licences.copied(book, stamp, decision)
+        case d.LicenceDropped():
+            evolve_licences.dropped(book, stamp, decision)
+        case d.LicenceBlocked():
+            evolve_licences.blocked(book, decision)
+        case d.LicenceMissing():
+            evolve_licences.missing(book, stamp, decision)
         case d.ClaimDropped() | d.VmiAdmitted() | d.Refused() | d.Rejected():
             pass
 
@@ -145,9 +157,11 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
     had its last word on. Where KubeVirt is not served, a pass looks at no set.
     """
     state = book.state
+    bounded = bound_reached(decided)
+    evolve_licences.settle(book, decided, bounded=bounded)
     if not book.may_place_claims():
         return
-    if not bound_reached(decided):
+    if not bounded:
         for key in list(state.dirty_holdings) if state.dirty_holdings else ():
             book.held.unmark(key)
         state.dirty_nodes.clear()
@@ -187,8 +201,8 @@ def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
 
 def is_dirty(state: State) -> bool:
     """Say whether a pass has something to look at."""
-    dirty = state.dirty_sets or state.dirty_nodes or state.dirty_claims or state.dirty_holdings or state.dirty_budgets
-    return bool(dirty)
+    placing = state.dirty_sets or state.dirty_nodes or state.dirty_claims or state.dirty_holdings or state.dirty_budgets
+    return bool(placing or (state.dirty_licences and may_license(state)))
 
 
 def may_place(state: State) -> bool:

@@ -6,7 +6,7 @@ Older sessions are ignored; a relist's end removes only what is absent and not n
 
 from msgspec.structs import replace
 
-from binder import evolve_holdings
+from binder import evolve_holdings, evolve_licences
 from binder.book import Book
 from binder.budgets import resolved
 from binder.evolve_sets import claims_went_back, confirm_pin, forget_wait, pods_went_back
@@ -18,10 +18,12 @@ from schemas.objects import (
     ClaimView,
     ClassView,
     Gone,
+    NamespaceView,
     NodeView,
     PodView,
     PvcView,
     PvView,
+    SecretView,
     TenantView,
     VmiView,
     VmView,
@@ -171,6 +173,11 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
             _mark_class_users(book, view.name)
             if _counts_otherwise(book, before, after):
                 _mark_unplaced(book)
+            evolve_licences.class_changed(book, before, after)
+        case NamespaceView():
+            evolve_licences.namespace_changed(book, before, after)
+        case SecretView():
+            evolve_licences.secret_changed(book, kind, before, after)
         case PvView():
             for key in book.index.volume_pvcs.of(view.key):
                 _mark_volume(book, key)

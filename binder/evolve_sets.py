@@ -4,9 +4,10 @@ import heapq
 
 from msgspec.structs import replace
 
-from binder import evolve_holdings
+from binder import evolve_holdings, evolve_licences
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.evolve_skips import look_again
+from binder.licences import LICENCE_ACTIONS
 from binder.records import Kept
 from binder.skips import LEAVING_NS, STUCK_NS
 from binder.state import Admitted, GpuSet, Leaving, Skip, Touch
@@ -219,6 +220,9 @@ def pods_went_back(book: Book) -> None:
 
 def hear(book: Book, outcome: Outcome) -> None:
     """What became of a write; of an older decision than the newest it says nothing (T23)."""
+    if outcome.action in LICENCE_ACTIONS:
+        evolve_licences.hear(book, outcome)
+        return
     if not outcome.vmi_uid:
         evolve_holdings.hear(book, outcome)
         return

@@ -23,6 +23,7 @@ from binder.stream_api import Delivery, status_of
 
 CALL_SECONDS = 5.0
 CONNECT_SECONDS = 10.0
+REFUSED = "authorization refused"
 _NO_RESPONDERS = 503
 
 # The library lowers the case of what the server says.
@@ -213,13 +214,16 @@ class Connection:
         self._calls.fail(Unclear(f"NATS at {self._access.servers()}: {why}"))
 
     async def _on_error(self, error: Exception) -> None:
-        self._trouble = _kind(error)
+        kind = _kind(error)
+        if self._trouble != REFUSED:
+            # A server that refuses hangs up at once: what one try hears as a reset, another heard as the reason.
+            self._trouble = kind
         denied = _DENIED.search(str(error))
         if denied is None:
-            if self._trouble not in self._told:
+            if kind not in self._told:
                 # Each try to connect again meets the same: said once.
-                _log.warning("nats trouble", kind=self._trouble)
-            self._told.add(self._trouble)
+                _log.warning("nats trouble", kind=kind)
+            self._told.add(kind)
             return
         what, where = denied.groups()
         _log.error("nats permission missing", to=what, subject=where)
@@ -240,6 +244,7 @@ class Connection:
                 _log.warning("nats certificate not read again", file=str(self._access.cert), kind=type(error).__name__)
 
     async def _on_back(self) -> None:
+        self._trouble = ""
         self._told.clear()
         _log.info("nats connection back", servers=self._access.servers())
 
@@ -251,7 +256,7 @@ class Connection:
 
 def _kind(error: Exception) -> str:
     """Return what may be told of an error: a server's sentence may repeat what we sent it."""
-    return "authorization refused" if "authorization" in str(error).lower() else type(error).__name__
+    return REFUSED if "authorization" in str(error).lower() else type(error).__name__
 
 
 async def connect(

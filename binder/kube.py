@@ -61,6 +61,7 @@ class ApiError(Exception):
 class Kube(Protocol):
     """What the program asks of an API server. Every method may raise `ApiError`.
 
+    Lists and watches of a resource that is `labelled` show objects with that label alone; one that loses it is DELETED.
     `list_page` reads with quorum (no resourceVersion) unless `resource_version` is given.
     `watch` yields from `resource_version` on, bookmarks included, and ends when the server ends it.
     """

@@ -79,7 +79,7 @@ class KubeClient(Kube):
     async def list_page(
         self, resource: Resource, *, namespace: str = "", limit: int = 500, continue_token: str = ""
     ) -> ListPage:
-        query = {"limit": str(limit)}
+        query = {"limit": str(limit)} | _labelled(resource)
         if continue_token:
             query["continue"] = continue_token
         return kube_wire.page(await self._read(resource.path(namespace), query))
@@ -93,7 +93,7 @@ class KubeClient(Kube):
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
             "timeoutSeconds": str(timeout_seconds),
-        }
+        } | _labelled(resource)
         path = resource.path(namespace)
         response = await self._answered("GET", path, query, session=self._watching, retries=READ_RETRIES)
         try:
@@ -253,3 +253,7 @@ class KubeClient(Kube):
     def _unreachable(self, method: str, path: str, error: Exception) -> ApiError:
         why = str(error) or type(error).__name__
         return ApiError(0, kube_wire.UNREACHABLE, f"{method} {path} at {self._root}: {why}; is the API server up?")
+
+
+def _labelled(resource: Resource) -> dict[str, str]:
+    return {"labelSelector": resource.labelled} if resource.labelled else {}

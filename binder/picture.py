@@ -42,6 +42,7 @@ class Picture:
         self.claim_sets: dict[str, str] = {}
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []
+        self.licence_dues: list[tuple[int, str]] = []
         self.skips = Skips(state)
         self.patience = Patience(state)
         self.troubles = Troubles(state, self.usage)

@@ -215,7 +215,13 @@ class Binder:
             await asyncio.sleep(TICK_SECONDS)
             state = follower.book.state
             held = state.sets or state.holdings or state.troubles
-            if held or follower.book.deadlines or follower.book.skips.due or is_dirty(state):
+            if (
+                held
+                or follower.book.deadlines
+                or follower.book.licence_dues
+                or follower.book.skips.due
+                or is_dirty(state)
+            ):
                 count += 1
                 await self._publish(EVENTS_TICK, encode_event(Tick()), f"tick/{state.epoch}/{count}")
 

@@ -8,7 +8,7 @@ import hashlib
 
 import msgspec
 
-from binder.state import NEEDED_KINDS, State
+from binder.state import KNOWN_KINDS, State
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _state_decoder = msgspec.json.Decoder(State)
@@ -22,7 +22,7 @@ def encode_state(state: State) -> bytes:
 def decode_state(body: bytes) -> State:
     """Return the state of `encode_state` bytes. Raises `msgspec.MsgspecError`."""
     state = _state_decoder.decode(body)
-    for kind in NEEDED_KINDS:
+    for kind in KNOWN_KINDS:
         state.objects.setdefault(kind, {})
     return state
 

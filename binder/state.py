@@ -8,9 +8,11 @@ from enum import IntFlag
 
 import msgspec
 
+from binder.licence_copies import LicenceCopy, LicenceTrouble
 from binder.records import ClassGuard, Kept
 from binder.tables import Tables
 from schemas.decisions import HeldClaim, Over, TemplateClaim, VmiId
+from schemas.licences import COPIES, SOURCES
 from schemas.objects import NodeSelectorTerm, Stamp
 from schemas.reasons import GiveUp, Release, Unkept, Wait
 
@@ -39,6 +41,9 @@ KUBEVIRT_KINDS = ("kubevirts", "virtualmachines", "virtualmachineinstances")
 
 FOREIGN_KINDS = ("helmreleases",)
 """Kinds of programs that a cluster need not have: not served, they are not waited for."""
+
+
+KNOWN_KINDS = (*NEEDED_KINDS, SOURCES, COPIES)  # the keys of `State.objects`: for Secrets no placing waits
 
 
 class Touch(IntFlag):
@@ -197,11 +202,11 @@ class State(Tables, msgspec.Struct, omit_defaults=True):
     tail it saw. `listing`: keys named so far by each kind's unfinished list.
     `first_wait`: logical time since when a VM (namespace/name) waits. `skips`: nodes that did not take a VM's
     launcher, by VM and node. `holdings`: held claims by key. `kept`: the node that is kept for the set which has
-    waited longest. `troubles`: since which logical time a node can't keep what is booked on it, by node and by what
-    is wrong (`binder.troubles`). `class_guards`: what was decided of classes' finalizers. `paused`: who paused placing
-    by a command. `dirty_*`: what the next pass must look at: sets by VMI uid, claims and held claims by key, nodes by
-    name with `Touch` bits, budgets by "NAMESPACE KEY" with `Loosened` bits. `voided`: inputs that no fold may read, by
-    EVENTS sequence in digits, and who said so.
+    waited longest. `troubles`: since when a node can't keep what is booked on it (`binder.troubles`). `class_guards`:
+    what was decided of classes' finalizers. `licences`: copies by key. `paused`: who paused placing by a command.
+    `dirty_*`: what the next pass must look at: sets by VMI uid, claims, held claims and copies (classes: `/CLASS`) by
+    key, nodes by name with `Touch` bits, budgets by "NAMESPACE KEY" with `Loosened` bits. `voided`: inputs that no
+    fold may read, by EVENTS sequence in digits, and who said so.
     """
 
     schema: int = STATE_SCHEMA
@@ -222,12 +227,15 @@ class State(Tables, msgspec.Struct, omit_defaults=True):
     admitted: dict[str, Admitted] = {}
     first_wait: dict[str, int] = {}
     skips: dict[str, dict[str, Skip]] = {}
+    licences: dict[str, LicenceCopy] = {}
+    licence_troubles: dict[str, LicenceTrouble] = {}
     paused: str = ""
     dirty_sets: dict[str, bool] = {}
     dirty_claims: dict[str, bool] = {}
     dirty_holdings: dict[str, bool] = {}
     dirty_nodes: dict[str, int] = {}
     dirty_budgets: dict[str, int] = {}
+    dirty_licences: dict[str, bool] = {}
     voided: dict[str, str] = {}
 
     def holding(self, namespace: str, name: str) -> Holding | None:
@@ -256,4 +264,4 @@ def is_absent(state: State, kind: str) -> bool:
 
 def empty_state() -> State:
     """Return the state before the first event."""
-    return State(objects={kind: {} for kind in NEEDED_KINDS})
+    return State(objects={kind: {} for kind in KNOWN_KINDS})

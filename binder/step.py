@@ -9,6 +9,7 @@ from binder.decide import decide
 from binder.evolve import evolve, evolve_decision, settle
 from schemas import decisions as d
 from schemas.events import AnyEvent, Changes, UnknownMessage, decode_event
+from schemas.licences import COPIES, SOURCES
 from schemas.objects import (
     BudgetView,
     ClaimView,
@@ -20,6 +21,7 @@ from schemas.objects import (
     PodView,
     PvcView,
     PvView,
+    SecretView,
     SettingsView,
     Stamp,
     TenantView,
@@ -47,6 +49,8 @@ VIEWS: dict[str, type[View]] = {
     "configmaps": SettingsView,
     "gpubudgets": BudgetView,
     "helmreleases": TenantView,
+    SOURCES: SecretView,
+    COPIES: SecretView,
 }
 """The view that each watched kind comes as, by plural."""
 

@@ -19,6 +19,7 @@ AboutClaims = (
     | d.ClassFreed
     | d.ClaimDropped
 )
+AboutLicences = d.LicenceCopied | d.LicenceDropped | d.LicenceBlocked | d.LicenceMissing
 
 NAMES_MAX = 3
 """So many objects of a chunk are named; the rest is counted."""
@@ -115,6 +116,8 @@ def told_decision(decision: d.Decision) -> str:
             return f"{decision.who} said {decision.order}: {decision.answer}"
         case d.SetClosed():
             return f"{_vmi(decision.vmi)} is forgotten"
+        case d.LicenceCopied() | d.LicenceDropped() | d.LicenceBlocked() | d.LicenceMissing():
+            return _told_of_licences(decision)
         case _:
             return _told_of_claims(decision)
 
@@ -140,6 +143,18 @@ def _told_of_claims(decision: AboutClaims) -> str:
             return f"class {decision.name} waits, when it is deleted, for what uses it"
         case d.ClassFreed():
             return f"class {decision.name} may go: nothing uses it"
+
+
+def _told_of_licences(decision: AboutLicences) -> str:
+    match decision:
+        case d.LicenceCopied():
+            return f"Secret {decision.namespace}/{decision.name} holds the licence of class {decision.gpu_class}"
+        case d.LicenceDropped():
+            return f"Secret {decision.namespace}/{decision.name} is to go: no licence is due there any more"
+        case d.LicenceBlocked():
+            return f"Secret {decision.namespace}/{decision.name} can't be written: {decision.message}"
+        case d.LicenceMissing():
+            return f"class {decision.name}, {decision.reason}: {decision.message}"
 
 
 def _held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> str:
@@ -231,8 +246,12 @@ def about_decision(decision: d.Decision) -> frozenset[str]:
             return _about_held(decision) | _node(decision.node)
         case d.HeldWaits():
             return _about_held(decision)
-        case d.ClassGuarded() | d.ClassFreed():
+        case d.ClassGuarded() | d.ClassFreed() | d.LicenceMissing():
             return frozenset({f"class {decision.name}"})
+        case d.LicenceCopied():
+            return frozenset({f"class {decision.gpu_class}"})
+        case d.LicenceDropped() | d.LicenceBlocked():
+            return frozenset()
         case d.ClaimDropped() | d.HeldFreed():
             return frozenset({f"claim {decision.namespace}/{decision.name}"})
 

@@ -4,19 +4,18 @@ import asyncio
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 import structlog
 
 from binder.kube import ApiError, Kube
-from schemas.admission import CONFIGURATION, CONFIGURATION_NAME
+from deploy.standing_rules import put
+from schemas.admission import CONFIGURATION
 from webhooks.certificates import CERTIFICATE_FILE, KEY_FILE, rotate
 from webhooks.configuration import Service, webhook_configuration
 
 ROTATE_SECONDS = 3600.0
-_CONFLICT = 409
 
 _log = structlog.get_logger(__name__)
 
@@ -26,6 +25,7 @@ class Door(msgspec.Struct, frozen=True):
 
     Certificate files are given (`certificate`, `key`, and `authority` for the configuration), or made in
     `directory`. `at`: where the API server calls, '' where somebody else tells it.
+    `client_ca`: who signs for the API server, which then has to show a certificate.
     """
 
     directory: Path
@@ -33,6 +33,7 @@ class Door(msgspec.Struct, frozen=True):
     key: Path | None = None
     authority: Path | None = None
     at: str = ""
+    client_ca: Path | None = None
 
     @property
     def files(self) -> tuple[Path, Path]:
@@ -76,15 +77,7 @@ def prepare(door: Door) -> bytes:
 
 async def register(kube: Kube, at: str, bundle: bytes) -> None:
     """Create or update the webhook configuration. Raises `ApiError`, `ValueError`."""
-    wanted = webhook_configuration(address(at), bundle)
-    try:
-        await kube.create(CONFIGURATION, "", msgspec.json.encode(wanted))
-    except ApiError as error:
-        if error.code != _CONFLICT:
-            raise
-        stored: dict[str, Any] = msgspec.json.decode(await kube.get(CONFIGURATION, "", CONFIGURATION_NAME))
-        wanted["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"]
-        await kube.replace(CONFIGURATION, "", CONFIGURATION_NAME, msgspec.json.encode(wanted))
+    await put(kube, CONFIGURATION, webhook_configuration(address(at), bundle))
     _log.info("webhooks registered", at=at)
 
 

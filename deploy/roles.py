@@ -152,7 +152,7 @@ async def run_projector(place: Place) -> None:
     async def work() -> None:
         snapshots = StateSnapshots(place.journal, place.program)
         follower = Follower(place.journal, *(await snapshots.newest() or ()))
-        await Projector(place.kube, place.journal, instance=place.identity).run(follower)
+        await Projector(place.kube, place.journal, instance=place.identity, home=place.namespace).run(follower)
 
     await place.elected(Role.PROJECTOR).lead(work)
 

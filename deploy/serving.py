@@ -21,6 +21,7 @@ from binder.kube import ApiError
 from deploy.front_door import Door, keep, prepare, register
 from deploy.role_names import Role
 from deploy.roles import Place, run_accounting, run_binder, run_ingest, run_projector, together
+from deploy.standing_rules import install_policies, keep_settings
 from deploy.status_page import StatusPage
 from webhooks.metrics import Metrics
 from webhooks.server import Listen, Server
@@ -93,7 +94,7 @@ async def _front_desk(
     """Listen for reviews; yield what has to run beside it."""
     door = serving.door
     bundle = await asyncio.to_thread(prepare, door)
-    server = Server(webhooks, Listen(*door.files, host=serving.host, port=serving.webhook_port))
+    server = Server(webhooks, Listen(*door.files, door.client_ca, host=serving.host, port=serving.webhook_port))
     try:
         await server.start()
     except OSError as error:
@@ -102,8 +103,13 @@ async def _front_desk(
     try:
         if door.at:
             await register(place.kube, door.at, bundle)
+            await install_policies(place.kube, place.namespace)
         parts: list[Callable[[], Awaitable[None]]] = [lambda: kept(Role.WEBHOOKS, webhooks.run)]
-        yield [*parts, lambda: keep(place.kube, door, bundle)] if door.certificate is None else parts
+        if door.certificate is None:
+            parts.append(lambda: keep(place.kube, door, bundle))
+        if door.at:
+            parts.append(lambda: keep_settings(place.kube, place.namespace))
+        yield parts
     finally:
         await server.stop()
 

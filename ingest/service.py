@@ -6,22 +6,31 @@ Runs where its Lease is held. Stateless: a restart begins new sessions (T11).
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import partial
 
+import msgspec
 import structlog
+from msgspec.structs import replace
 
 from binder.journal import Unavailable, Unclear
 from binder.kube import Kube
 from ingest.backoff import Backoff
 from ingest.credit import IN_FLIGHT_MAX, Credit
+from ingest.digest_key import DigestKey
 from ingest.last_known import Recalling
 from ingest.leader import Leader
 from ingest.marks import EVERY_S, Marks
 from ingest.outlet import Outlet
-from ingest.sources import watched
+from ingest.sources import Source, licences, watched
 from ingest.watch import UNSERVED_S, Watching
+from schemas.kinds import CONFIGMAP
+from schemas.licences import COPIES, SOURCES
+from schemas.names import SETTING_LICENCES
+from schemas.objects import AnyView, Gone, SettingsView
 
 log = structlog.get_logger()
 
+LICENCE_KINDS = (SOURCES, COPIES)
 STEADY_S = 60.0
 """A loop that ran this long before it failed is tried again soon."""
 
@@ -47,10 +56,26 @@ class Ingest:
         self._leader = Leader(journal, self.credit, self.ask)
         self.outlet = Outlet(journal, self.credit, self._leader, secrets.token_hex(8))
         self._marks = Marks(self.outlet, marks_s)
+        self._key = DigestKey(kube, settings_namespace)
+        self._sources = licences(settings_namespace, self._key)
+        self._home = settings_namespace
         self.watching = {
             source.kind: Watching(source, kube, self.outlet, self._marks, unserved_s=unserved_s, on_rewind=self._rewind)
-            for source in watched(settings_namespace)
+            for source in (*map(self._noticing, watched(settings_namespace)), *self._sources)
         }
+
+    def _noticing(self, source: Source) -> Source:
+        """Have the settings say in which namespace the licences' sources are."""
+        if source.kind != CONFIGMAP.plural:
+            return source
+
+        def read(raw: msgspec.Raw | bytes) -> AnyView | Gone:
+            seen = source.read(raw)
+            if isinstance(seen, SettingsView):
+                self.watching[SOURCES].move(seen.data.get(SETTING_LICENCES) or self._home)
+            return seen
+
+        return replace(source, read=read)
 
     def ask(self) -> None:
         """Ask every kind for progress newer than now, soon: a new epoch began (T11)."""
@@ -69,7 +94,13 @@ class Ingest:
             group.create_task(_supervised("decisions", self._leader.follow))
             group.create_task(_supervised("progress", self._marks.tell))
             for kind, watching in self.watching.items():
-                group.create_task(_supervised(kind, watching.run))
+                run = watching.run if kind not in LICENCE_KINDS else partial(self._with_key, watching)
+                group.create_task(_supervised(kind, run))
+
+    async def _with_key(self, watching: Watching) -> None:
+        """Watch once there is a key to digest values with."""
+        await self._key.obtain()
+        await watching.run()
 
 
 async def _supervised(name: str, loop: Callable[[], Awaitable[None]]) -> None:

@@ -6,7 +6,7 @@ from ingest.metadata import Metadata, gone, head
 from schemas import names
 from schemas.objects import Gone, SettingsView
 
-KNOWN_KEYS = (names.SETTING_ENABLED, names.SETTING_POLICY, names.SETTING_PAUSED)
+KNOWN_KEYS = (names.SETTING_ENABLED, names.SETTING_POLICY, names.SETTING_PAUSED, names.SETTING_LICENCES)
 
 
 class _ConfigMap(msgspec.Struct, frozen=True):

@@ -6,9 +6,12 @@ from typing import Final, TypeVar
 import msgspec
 
 from ingest import budgets, classes, machines, nodes, pods, settings, volumes
+from ingest.digest_key import DigestKey
 from ingest.metadata import Identity, MalformedObject, read_gone, read_identity
+from ingest.secrets import SecretReader
 from schemas import kinds
 from schemas.kinds import Resource
+from schemas.licences import COPIES, COPY, SOURCES
 from schemas.objects import AnyView, Gone
 from schemas.streams import MESSAGE_BYTES_MAX
 
@@ -29,16 +32,17 @@ class Unreadable(Exception):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One watched kind. `namespace` '' means all of them."""
+    """One watched kind. `namespace` '' means all of them; `name`: how messages name it, where not by its plural."""
 
     resource: Resource
     read: Read
     namespace: str = ""
+    name: str = ""
 
     @property
     def kind(self) -> str:
-        """How messages name the kind: its plural."""
-        return self.resource.plural
+        """How messages name the kind."""
+        return self.name or self.resource.plural
 
     def view(self, raw: msgspec.Raw) -> AnyView | Gone:
         """Read an object; `Gone` where it does not matter. Raises `Unreadable`."""
@@ -65,8 +69,17 @@ def _identity(raw: msgspec.Raw) -> Identity:
         return Identity()
 
 
+def licences(settings_namespace: str, key: DigestKey) -> tuple[Source, ...]:
+    """Return what is watched for licences, once there is a key: nothing is read without it."""
+    reader = SecretReader(key)
+    return (
+        Source(kinds.SECRET, reader.source, settings_namespace, SOURCES),
+        Source(COPY, reader.copy, name=COPIES),
+    )
+
+
 def watched(settings_namespace: str) -> tuple[Source, ...]:
-    """Return all that ingest watches."""
+    """Return all that ingest watches but licences."""
     return (
         Source(kinds.NODE, nodes.read_node),
         Source(kinds.POD, pods.read_pod),

@@ -11,16 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from binder.kube import ApiError, Kube, ListPage, WatchEvent
 from ingest.backoff import Backoff
 from ingest.changes import Shown
 from ingest.marks import Marks
 from ingest.metadata import read_identity
+from ingest.news import news_of
 from ingest.outlet import Outlet
 from ingest.patience import Patience
 from ingest.reading import Reading
-from ingest.sources import Source, Unreadable
+from ingest.sources import Source
 from schemas.events import CHANGES_PER_CHUNK_MAX
 from schemas.objects import AnyView, Gone, rv_after
 
@@ -35,8 +37,8 @@ ENDED_S: Final = 1.0
 STEADY_S: Final = 30.0
 """A watch that held this long was a good one, however it ended."""
 
+MOVED: Final = "another namespace is watched from now on"
 _BOOKMARK: Final = "BOOKMARK"
-_DELETED: Final = "DELETED"
 _GONE: Final = 410
 _NOT_FOUND: Final = 404
 
@@ -56,8 +58,7 @@ class Watching:
 
     `on_rewind` hears of versions that went back: the other kinds' did too, unseen where enough was written since.
 
-    `version` is the resourceVersion up to which everything was published; `unreadable` and `dropped`
-    count objects that could not be read and changes that no view shows.
+    `version` is the resourceVersion up to which everything was published.
     """
 
     def __init__(
@@ -85,25 +86,34 @@ class Watching:
         self._target = ""
         self._reading: Reading | None = None
         self._wake = asyncio.Event()
+        self._moved = False
         self._sessions = Backoff()
         self._lists = Patience(self._kind, "list")
         self._watches = Patience(self._kind, "watch")
         self.version = ""
-        self.unreadable = 0
-        self.dropped = 0
+
+    def move(self, namespace: str) -> None:
+        """Watch another namespace from now on, in a new session."""
+        if namespace == self.source.namespace:
+            return
+        self.source = replace(self.source, namespace=namespace)
+        self._moved = True
+        self._nudge()
 
     def ask(self) -> None:
         """Ask for a mark newer than now: a new leader places nothing before it has one of each kind (T11)."""
         self._asks += 1
         self._rounds_left = ASKED_ROUNDS_MAX
         self._target = ""
-        self._wake.set()
-        if self._reading is not None:
-            self._reading.stop()
+        self._nudge()
 
     def rewind(self) -> None:
         """Believe that the API server came back from a backup, and list anew (T12)."""
         self._is_rewound = True
+        self._nudge()
+
+    def _nudge(self) -> None:
+        """End a pause, or the reading of the present watch."""
         self._wake.set()
         if self._reading is not None:
             self._reading.stop()
@@ -124,6 +134,7 @@ class Watching:
         self._marks.forget(self._kind)
         self._shown.relist()
         self._is_rewound = False
+        self._moved = False
         self._session = await self._outlet.open(self._kind, rewound=rewound)
         await self._list(rewound=rewound)
         while True:
@@ -138,7 +149,7 @@ class Watching:
             if not version and not rewound and rv_after(self.version, page.resource_version):
                 raise self._went_back()
             version, token = page.resource_version, page.continue_token
-            news = [self._news(WatchEvent("ADDED", item))[0] for item in page.items]
+            news = [news_of(self.source, self._shown, WatchEvent("ADDED", item))[0] for item in page.items]
             await self._publish(news)
         await self._outlet.synced(self._kind, self._session, version)
         self._shown.listed()
@@ -155,6 +166,8 @@ class Watching:
         while True:
             if self._is_rewound:
                 raise self._went_back()
+            if self._moved:
+                raise _NewSession(MOVED)
             try:
                 page = await self._kube.list_page(
                     self.source.resource, namespace=self.source.namespace, limit=limit, continue_token=token
@@ -205,6 +218,8 @@ class Watching:
 
     async def _follow(self) -> None:
         """Hold one watch until it ends."""
+        if self._moved:
+            raise _NewSession(MOVED)
         began, asks, seen = asyncio.get_running_loop().time(), self._asks, False
         seconds = ASKED_S if self._rounds_left else random.randint(*WATCH_S)  # noqa: S311 - spreads load
         self._reading = reading = Reading(
@@ -222,6 +237,8 @@ class Watching:
         finally:
             self._reading = None
             await reading.close()
+        if self._moved:
+            raise _NewSession(MOVED)
         if seen or asyncio.get_running_loop().time() - began > STEADY_S:
             self._watches.succeeded()
             self._sessions.succeeded()
@@ -254,7 +271,7 @@ class Watching:
             if event.type == _BOOKMARK:
                 bookmark, version = True, read_identity(event.object).resource_version
             else:
-                item, version = self._news(event)
+                item, version = news_of(self.source, self._shown, event)
                 news.append(item)
             if version and rv_after(newest, version):
                 raise self._went_back()
@@ -272,21 +289,8 @@ class Watching:
         self._marks.note(self._kind, self._session, self.version, asked=True)
         return True
 
-    def _news(self, event: WatchEvent) -> tuple[AnyView | Gone | None, str]:
-        """Return what of an event must be published, and the version it carries ('' if that can't be read)."""
-        try:
-            read = self.source.gone if event.type == _DELETED else self.source.view
-            seen = read(event.object)
-        except Unreadable as error:
-            self.unreadable += 1
-            remedy = "correct that field of the object; until then it counts as it was last known"
-            log.warning("an object can't be read", object=str(error), remedy=remedy)
-            return self._shown.keep(error.identity), error.identity.resource_version
-        return self._shown.take(seen), seen.rv
-
     async def _publish(self, news: Sequence[AnyView | Gone | None]) -> None:
         changes = [item for item in news if item is not None]
-        self.dropped += len(news) - len(changes)
         if changes:
             await self._outlet.changes(self._kind, self._session, changes)
 

@@ -11,6 +11,7 @@ from projector import render
 from projector.claims import ClaimWriter
 from projector.clock import wall
 from projector.finalizers import Guarded, guard, unguard
+from projector.licences import LicenceWriter
 from projector.pins import PinWriter
 from projector.pods import drop_pod
 from projector.reads import namespace_is_over
@@ -22,14 +23,21 @@ from schemas.writes import ALREADY_EXISTS
 
 
 class Applier:
-    """Performs effects through `kube`. `instance` names this process in events, `clock` is the wall's."""
+    """Performs effects through `kube`. `instance` names this process in events, `clock` is the wall's.
 
-    def __init__(self, kube: Kube, *, instance: str, clock: Callable[[], datetime] = wall) -> None:
+    `home`: the namespace of settings and of the key for digests.
+    """
+
+    def __init__(self, kube: Kube, *, instance: str, home: str = "", clock: Callable[[], datetime] = wall) -> None:
         self._kube = kube
         self._instance = instance
         self._clock = clock
-        self._claims = ClaimWriter(kube, lambda: f"{clock():%Y-%m-%dT%H:%M:%SZ}")
+        self._claims = ClaimWriter(kube, self._now)
+        self._licences = LicenceWriter(kube, home, self._now)
         self._pins = PinWriter(kube)
+
+    def _now(self) -> str:
+        return f"{self._clock():%Y-%m-%dT%H:%M:%SZ}"
 
     def forget(self, vmi_uid: str) -> None:
         """Drop what is known of a VMI whose set is closed."""
@@ -59,6 +67,12 @@ class Applier:
                 return await drop_pod(self._kube, effect)
             case x.DropVmi():
                 return await drop_vmi(self._kube, effect)
+            case x.CopyLicence():
+                return await self._licences.copy(effect)
+            case x.DropLicence():
+                return await self._licences.drop(effect)
+            case x.ShowLicence():
+                return await self._licences.show(effect)
             case x.GuardClaim() | x.GuardClass():
                 return await guard(self._kube, _guarded(effect))
             case x.UnguardClaim() | x.UnguardClass():

@@ -6,10 +6,10 @@ from binder.charging import counts
 from binder.state import State
 from projector.mirror import Mirrored
 from projector.records import Record, SeenRecord, read_record, record_name
-from projector.render import label_value
 from schemas import names
 from schemas.claims import ClaimSpec
 from schemas.kinds import GPU_CLAIM
+from schemas.labels import label_value
 from schemas.objects import Stamp
 from schemas.stamping import read_stamp, stamp_text
 from schemas.workloads import WorkloadStatus

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from binder.licences import ACTION_COPY, ACTION_DROP, ACTION_SHOW
 from schemas.claims import Phase
 from schemas.decisions import VmiId
 from schemas.kinds import VMI, Resource
@@ -114,6 +115,30 @@ class UnguardClass(Effect, frozen=True, tag="unguard-class"):
     uid: str
 
 
+class CopyLicence(Effect, frozen=True, tag=ACTION_COPY):
+    """A namespace's Secret holds what its source (`namespace/name`) held, by this keyed digest (L1)."""
+
+    stamp: Stamp
+    gpu_class: str
+    source: str
+    digest: str
+
+
+class DropLicence(Effect, frozen=True, tag=ACTION_DROP):
+    """A copy of a licence is gone, if it still is what we wrote (L2); `uid` '' where none was seen."""
+
+    uid: str
+
+
+class ShowLicence(Effect, frozen=True, tag=ACTION_SHOW):
+    """A class shows whether its licence can be copied (L3)."""
+
+    uid: str
+    missing: bool
+    reason: str
+    message: str
+
+
 AnyEffect = (
     CreateClaim
     | WriteStatus
@@ -126,6 +151,9 @@ AnyEffect = (
     | UnguardClaim
     | GuardClass
     | UnguardClass
+    | CopyLicence
+    | DropLicence
+    | ShowLicence
 )
 Stage = tuple[AnyEffect, ...]
 """Effects that may go side by side; stages follow one another."""

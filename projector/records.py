@@ -11,10 +11,10 @@ import msgspec
 from binder.kube import ApiError, Kube, PatchKind
 from projector.mirror import Mirror, Mirrored
 from projector.reads import namespace_is_over
-from projector.render import label_value
 from projector.verdicts import LANDED, SETTLED, Kind, Verdict, again, judged
 from schemas import names
 from schemas.kinds import WORKLOAD
+from schemas.labels import label_value
 from schemas.workloads import WorkloadStatus
 from schemas.writes import ALREADY_EXISTS, BlockingOwner, OwnerReference
 

@@ -1,6 +1,5 @@
 """Effects as bytes: the objects and patches that go to the API server."""
 
-import hashlib
 from collections.abc import Iterable
 
 import msgspec
@@ -11,9 +10,9 @@ from schemas import names, pinning
 from schemas.claims import PLACED_CONDITION, AttachedTo, ClaimSpec, ClaimStatus
 from schemas.conditions import Condition, ShownStamp, Truth
 from schemas.kinds import VMI
+from schemas.labels import label_value
 from schemas.objects import NodeSelectorTerm, Requirement
 from schemas.writes import (
-    LABEL_LENGTH_MAX,
     NOTE_BYTES_MAX,
     BlockingOwner,
     NewClaim,
@@ -37,14 +36,6 @@ def claim_body(effect: CreateClaim) -> bytes:
     owner = BlockingOwner(VMI.api_version, VMI.kind, vmi.name, vmi.uid, block=False)
     metadata = NewMetadata(effect.name, vmi.namespace, labels, (owner,))
     return _encode(NewClaim(metadata, ClaimSpec(effect.class_name, effect.count)))
-
-
-def label_value(name: str, most: int = LABEL_LENGTH_MAX) -> str:
-    """Return an object's name as a label value: one too long is cut, with a hash in place of the rest."""
-    if len(name) <= most:
-        return name
-    tail = f"-{hashlib.sha256(name.encode()).hexdigest()[:10]}"
-    return name[: most - len(tail)].rstrip("-.") + tail
 
 
 def status_patch(effect: WriteStatus, *, uid: str, generation: int, before: Iterable[Condition], now: str) -> bytes:

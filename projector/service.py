@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from binder.follower import Follower
 from binder.journal import Journal
 from binder.kube import Kube
+from binder.licences import LicenceDecision
 from binder.state import GpuSet, Holding, State
 from projector.apply import Applier
 from projector.budget_counts import BudgetCounts
@@ -21,6 +22,7 @@ from projector.lanes import QUICKLY, SLOWLY, Lanes, Pace
 from projector.outbox import Outbox
 from projector.plan import Single, guards_told, is_open, plan, single, undecided
 from projector.plan_held import held_by, is_open_held, plan_held
+from projector.plan_licences import LicenceEffect, licence_effect, open_licences
 from projector.tenant_budgets import TenantBudgets
 from projector.usage_records import UsageRecords
 from projector.verdicts import Kind, Verdict
@@ -36,9 +38,9 @@ log = structlog.get_logger()
 
 
 class _One(msgspec.Struct, frozen=True):
-    """An object to delete or to change, and the decision that said so where it was seen."""
+    """An object to write or to delete, and the decision that said so where it was seen."""
 
-    effect: Single
+    effect: Single | LicenceEffect
     stamp: Stamp = Stamp()
 
 
@@ -59,7 +61,8 @@ class _Closed(msgspec.Struct, frozen=True):
 class Projector:
     """Writes what the log decided. Run one at a time: a second one is refused by the stamps, not kept away.
 
-    `instance` names this process in Kubernetes events. `sets_at_once` bounds the sets being written.
+    `instance` names this process in Kubernetes events. `home`: the namespace of settings and of the key for digests.
+    `sets_at_once` bounds the sets being written.
     Without a follower: `begin(state)`, `take(...)` by hand beside a running `work()`.
     """
 
@@ -71,8 +74,9 @@ class Projector:
         instance: str,
         clock: Callable[[], datetime] = wall,
         sets_at_once: int = SETS_AT_ONCE,
+        home: str = "",
     ) -> None:
-        self._applier = Applier(kube, instance=instance, clock=clock)
+        self._applier = Applier(kube, instance=instance, home=home, clock=clock)
         self._counts = (ClassCounts(kube, clock), BudgetCounts(kube), TenantBudgets(kube))
         self._usage = UsageRecords(kube)
         self._outbox = Outbox(journal)
@@ -107,10 +111,12 @@ class Projector:
         for _, holding in sorted(state.holdings.items()):
             if holding.attached is None and is_open_held(holding):
                 self._lanes.put(holding.claim.uid, holding)
-        for effect in undecided(state):
-            self._lanes.put(effect.uid, _One(effect))
+        for stray in undecided(state):
+            self._lanes.put(stray.uid, _One(stray))
         for guard, stamp in guards_told(state):
             self._lanes.put(guard.uid, _One(guard, stamp))
+        for key, effect, stamp in open_licences(state):
+            self._lanes.put(key, _One(effect, stamp))
 
     def take(self, state: State, touched: Iterable[str], decided: Iterable[tuple[Stamp, d.Decision]]) -> None:
         """Take up the sets that decisions changed, the held claims that they speak of, and single objects."""
@@ -125,6 +131,8 @@ class Projector:
                     self._take_held(state, f"{decision.namespace}/{decision.name}")
                 case d.ClaimDropped() | d.ClassGuarded() | d.ClassFreed():
                     self._lanes.put(decision.uid, _One(single(decision), stamp))
+                case d.LicenceCopied() | d.LicenceDropped() | d.LicenceBlocked() | d.LicenceMissing():
+                    self._lanes.put(*_in_lane(decision, stamp))
                 case _:
                     pass
 
@@ -260,6 +268,11 @@ class Projector:
                     self._outbox.add(outcome)
                 return None if anew else SLOWLY
         return None
+
+
+def _in_lane(decision: LicenceDecision, stamp: Stamp) -> tuple[str, _One]:
+    key, effect = licence_effect(decision, stamp)
+    return key, _One(effect, stamp)
 
 
 def _of(outcome: Outcome, effect: AnyEffect) -> Outcome:

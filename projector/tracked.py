@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from projector.mirror import Mirrored
 from projector.records import Record, record_name
-from projector.render import label_value
 from schemas import names
 from schemas.kinds import POD, PVC, SERVICE, Resource
+from schemas.labels import label_value
 from schemas.workloads import MonitorSpec, MonitorStatus, WorkloadStatus
 from schemas.writes import BlockingOwner
 

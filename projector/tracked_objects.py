@@ -11,9 +11,9 @@ import structlog
 
 from projector.amounts import total
 from projector.mirror import Read
-from projector.render import label_value
 from projector.tracked import Monitor, Sort, Tracked
 from schemas import names
+from schemas.labels import label_value
 from schemas.quantity import MalformedQuantity
 from schemas.workloads import MonitorSpec, MonitorStatus
 

@@ -8,12 +8,15 @@ REVIEW_API_VERSION: Final = "admission.k8s.io/v1"
 REVIEW_KIND: Final = "AdmissionReview"
 PATCH_TYPE: Final = "JSONPatch"
 CREATE: Final = "CREATE"
+UPDATE: Final = "UPDATE"
+DELETE: Final = "DELETE"
 
 KUBEVIRT_GROUP: Final = kinds.VMI.group
 GATES_PATH: Final = "/spec/schedulingGates"
 
+REGISTRATION_GROUP: Final = "admissionregistration.k8s.io"
 CONFIGURATION: Final = kinds.Resource(
-    "admissionregistration.k8s.io",
+    REGISTRATION_GROUP,
     "v1",
     "mutatingwebhookconfigurations",
     "MutatingWebhookConfiguration",
@@ -28,3 +31,24 @@ VMI_WEBHOOK: Final = f"vmis.gpubinder.{names.DOMAIN}"
 POD_WEBHOOK: Final = f"pods.gpubinder.{names.DOMAIN}"
 VMI_PATH: Final = "/mutate/vmis"
 POD_PATH: Final = "/mutate/pods"
+
+# Policies that the API server itself holds writers to; each is bound under its own name.
+POLICY: Final = kinds.Resource(
+    REGISTRATION_GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False
+)
+POLICY_BINDING: Final = kinds.Resource(
+    REGISTRATION_GROUP, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
+)
+POLICY_SUFFIX: Final = f".gpubinder.{names.DOMAIN}"
+
+# Who the API server takes us for.
+SELF_REVIEW: Final = kinds.Resource(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
+)
+
+# Whom policies know by the API server's own names.
+ACCOUNTS_GROUP: Final = "system:serviceaccounts:"
+ACCOUNT_PREFIX: Final = "system:serviceaccount:"
+CONTROL_PLANE_GROUP: Final = f"{ACCOUNTS_GROUP}kube-system"
+CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
+PLATFORM_VERB: Final = "administer"

@@ -20,6 +20,9 @@ _NOT_NATIVE = "!self.split('/')[0].endsWith('kubernetes.io') && !self.startsWith
 CONFLICT_CONDITION = "ResourceNameConflict"
 """The condition of a class whose resource name an older class has (K1)."""
 
+LICENCE_CONDITION = "LicenseSecretMissing"
+"""The condition of a class whose licence has no source (L3)."""
+
 
 class Mode(StrEnum):
     """How a unit reaches the guest."""

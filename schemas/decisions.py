@@ -6,12 +6,10 @@ every reader (T6): a skipped decision would be another history.
 
 import msgspec
 
+from schemas import licence_decisions
+from schemas.decided import Decided
 from schemas.objects import NodeSelectorTerm, Toleration
 from schemas.reasons import GiveUp, Order, Placing, Refusal, Release, Unkept, Wait
-
-
-class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Anything the binder can say."""
 
 
 class VmiId(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -71,13 +69,17 @@ class GpuEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class VmiAdmitted(Decided, frozen=True, tag="vmi-admitted"):
-    """A VMI create may pass: the webhook writes one gpus entry per unit and the policy mark (A1)."""
+    """A VMI create may pass: the webhook writes one gpus entry per unit and the policy mark (A1).
+
+    `licence`: the Secret that its guest gets as a disk, '' where it needs none (L5).
+    """
 
     request: str
     namespace: str
     name: str
     entries: tuple[GpuEntry, ...]
     policy: str
+    licence: str = ""
 
 
 class PodAdmitted(Decided, frozen=True, tag="pod-admitted"):
@@ -253,6 +255,11 @@ class ClaimDropped(Decided, frozen=True, tag="claim-dropped"):
     uid: str
 
 
+LicenceCopied = licence_decisions.LicenceCopied
+LicenceDropped = licence_decisions.LicenceDropped
+LicenceBlocked = licence_decisions.LicenceBlocked
+LicenceMissing = licence_decisions.LicenceMissing
+
 Decision = (
     Rejected
     | VmiAdmitted
@@ -273,5 +280,9 @@ Decision = (
     | HeldFreed
     | ClassGuarded
     | ClassFreed
+    | LicenceCopied
+    | LicenceDropped
+    | LicenceBlocked
+    | LicenceMissing
     | Commanded
 )

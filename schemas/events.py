@@ -71,7 +71,8 @@ class VmiRequest(Event, frozen=True, tag="request.vmi"):
     `gpus`: the annotation. `own_gpus`, `host_devices`: device names of the VMI's own entries, ours
     (by name prefix, on re-invocation) in `bound_gpus`, as `binder.rules.admission.mark_of` spells them.
     `resource_keys`: keys under domain.resources. `marks`: labels and annotations that KubeVirt alone may
-    put on launchers and would copy there. `classes`: named classes, those of named claims, and those whose
+    put on launchers and would copy there. `bound_licence`: volumes and disks under our name for the licence's, as
+    `binder.rules.licences.licence_marks` spells them. `classes`: named classes, those of named claims, and those whose
     resource the VMI names elsewhere, as read from the API server; `missing`: named and not there; `claims` and
     `missing_claims`, the held claims named, and `kubevirt` likewise (A8).
     """
@@ -86,6 +87,7 @@ class VmiRequest(Event, frozen=True, tag="request.vmi"):
     host_devices: tuple[str, ...] = ()
     resource_keys: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    bound_licence: tuple[str, ...] = ()
     classes: tuple[ClassView, ...] = ()
     missing: tuple[str, ...] = ()
     claims: tuple[ClaimView, ...] = ()

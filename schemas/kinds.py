@@ -6,14 +6,18 @@ GROUP = "cozystack.io"
 VERSION = "v1alpha1"
 
 
-class Resource(msgspec.Struct, frozen=True):
-    """One served resource; `path` builds the REST path of a collection or an object."""
+class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One served resource; `path` builds the REST path of a collection or an object.
+
+    `labelled`: where it is listed and watched, only objects that carry this label.
+    """
 
     group: str
     version: str
     plural: str
     kind: str
     namespaced: bool
+    labelled: str = ""
 
     @property
     def api_version(self) -> str:
@@ -35,6 +39,7 @@ PV = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=Fals
 PVC = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True)
 SERVICE = Resource("", "v1", "services", "Service", namespaced=True)
 NAMESPACE = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+SECRET = Resource("", "v1", "secrets", "Secret", namespaced=True)
 CONFIGMAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 EVENT = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
 LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)

@@ -33,7 +33,15 @@ FIELD_MANAGER: Final = "gpubinder"
 # On namespaces: the vGPU entitlement (A5).
 VGPU_LABEL: Final = f"{DOMAIN}/vgpu"
 
-# Licence copies.
+# On objects whose status is not ours to stamp: the decision, or the place in the log, that they show (T22).
+STAMP_ANNOTATION: Final = f"{DOMAIN}/gpu-stamp"
+
+# Licence copies: Secrets with the class label, a stamp, and the keyed digest of what they hold; on VMIs their volume.
+LICENCE_PREFIX: Final = "gpu-licence-"
+LICENCE_DIGEST_ANNOTATION: Final = f"{DOMAIN}/gpu-licence-digest"
+LICENCE_VOLUME: Final = "gpubinder-licence"
+DIGEST_KEY_SECRET: Final = "gpubinder-digest-key"
+DIGEST_KEY: Final = "key"
 LICENCE_TOKEN_KEY: Final = "client_configuration_token.tok"
 LICENCE_CONF_KEY: Final = "gridd.conf"
 LICENCE_VOLUME_LABEL: Final = "GPULICENCE"
@@ -45,9 +53,6 @@ BUDGET_CLASS_PREFIX: Final = "gpus.cozystack.io/"
 # Budgets that mirror a tenant's HelmRelease: one in the tenant's namespace, under this name.
 MIRRORED_BUDGET: Final = "tenant-quotas"
 
-# On objects whose status is not ours to stamp: the decision, or the place in the log, that they show (T22).
-STAMP_ANNOTATION: Final = f"{DOMAIN}/gpu-stamp"
-
 # Settings and identity.
 SETTINGS_CONFIGMAP: Final = "gpubinder-settings"
 ANCHOR_CONFIGMAP: Final = "gpubinder-anchor"
@@ -55,6 +60,9 @@ LEASE_PREFIX: Final = "gpubinder-"
 SETTING_ENABLED: Final = "enabled"
 SETTING_POLICY: Final = "startPolicy"
 SETTING_PAUSED: Final = "paused"
+SETTING_CONTROLLERS: Final = "controllers"
+SETTING_KUBEVIRT: Final = "kubevirtNamespace"
+SETTING_LICENCES: Final = "licenceNamespace"
 POLICY_WAIT: Final = "Wait"
 POLICY_REFUSE: Final = "Refuse"
 POLICY_SCHEDULE: Final = "Schedule"

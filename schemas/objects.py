@@ -182,6 +182,20 @@ class KubeVirtView(View, frozen=True, tag="kubevirt"):
     permitted: tuple[str, ...] | None = None
 
 
+class SecretView(View, frozen=True, tag="secret"):
+    """A licence's source, or a copy of one: never a value of it, but a keyed digest (T16).
+
+    `keys`: what it holds. `digest`: of a source, over what is copied; of a copy, over all that it holds.
+    `gpu_class`: the class label's value. `intact`: a copy that we wrote and nobody changed since.
+    """
+
+    keys: tuple[str, ...] = ()
+    digest: str = ""
+    gpu_class: str = ""
+    intact: bool = False
+    stamp: Stamp = Stamp()
+
+
 class SettingsView(View, frozen=True, tag="settings"):
     """The settings ConfigMap: its data, known keys alone, unparsed."""
 
@@ -226,6 +240,7 @@ AnyView = (
     | SettingsView
     | BudgetView
     | TenantView
+    | SecretView
 )
 
 

@@ -88,6 +88,14 @@ class Unkept(StrEnum):
     COMMANDED = "Commanded"
 
 
+class Licence(StrEnum):
+    """Whether a class's licence can be copied."""
+
+    FOUND = "SourceFound"
+    NO_SOURCE = "SecretNotFound"
+    NO_KEY = "TokenKeyMissing"
+
+
 class Release(StrEnum):
     """Why a booking ended."""
 

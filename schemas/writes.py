@@ -10,7 +10,6 @@ from schemas.classes import ClassStatus
 from schemas.kinds import EVENT, GPU_BUDGET, GPU_CLAIM
 
 NOTE_BYTES_MAX: Final = 1024
-LABEL_LENGTH_MAX: Final = 63
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 ALREADY_EXISTS: Final = "AlreadyExists"
 TYPE_WARNING: Final = "Warning"

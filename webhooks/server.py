@@ -25,6 +25,7 @@ _log = structlog.get_logger()
 class Listen(msgspec.Struct, frozen=True):
     """Where to listen and with which files. Port 0 takes a free one; `metrics_port` None serves no metrics.
 
+    `client_ca`: who signs for the API server; then reviews of others are turned away, and probes are not.
     `read_s`: patience with a body, which the API server's timeout covers too; `drain_s`: with requests under
     way when the server stops; `linger_s`: how long it still accepts requests while it already says that it
     is not ready.
@@ -32,6 +33,7 @@ class Listen(msgspec.Struct, frozen=True):
 
     certificate: Path
     key: Path
+    client_ca: Path | None = None
     host: str = "0.0.0.0"  # noqa: S104 - the API server calls from elsewhere
     port: int = 8443
     metrics_port: int | None = None
@@ -46,7 +48,7 @@ class Server:
 
     def __init__(self, webhooks: Webhooks, listen: Listen) -> None:
         self._webhooks, self._listen = webhooks, listen
-        self._certificate = ServingCertificate(listen.certificate, listen.key)
+        self._certificate = ServingCertificate(listen.certificate, listen.key, listen.client_ca)
         self._draining = False
         self._runners: list[web.AppRunner] = []
         self._watch: asyncio.Task[None] | None = None
@@ -109,6 +111,8 @@ class Server:
         self, verdict: Callable[[bytes], Awaitable[Verdict]]
     ) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def answer(request: web.Request) -> web.Response:
+            if self._listen.client_ca is not None and not request.get_extra_info("peercert"):
+                return web.Response(status=401, text="reviews are taken from the API server's own certificate alone")
             try:
                 async with asyncio.timeout(self._listen.read_s):
                     body = await request.read()

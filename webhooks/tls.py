@@ -26,15 +26,18 @@ class ServingCertificate:
 
     Files are compared by content: a mounted Secret changes behind a symbolic link, and times tell little.
     A pair that can't be loaded (files are replaced one after the other) leaves the former one in place.
+    `client_ca`: who signs for clients. Then each is asked for a certificate, and one that shows a bad one is not
+    let in; one that shows none is, as probes have none: who serves a request looks whether there was one.
     """
 
-    def __init__(self, certificate: Path, key: Path) -> None:
+    def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
         self._files = certificate, key
+        self._client_ca = client_ca
         self._digest = b""
         self._expires = datetime.min.replace(tzinfo=UTC)
         self.trouble = ""
         self._current = self._load()
-        self.context = _context()
+        self.context = self._fresh()
         self.context.sni_callback = self._choose
 
     def refresh(self) -> bool:
@@ -69,12 +72,13 @@ class ServingCertificate:
 
     def _read_digest(self) -> bytes:
         try:
-            return hashlib.sha256(b"\0".join(path.read_bytes() for path in self._files)).digest()
+            watched = (*self._files, self._client_ca) if self._client_ca is not None else self._files
+            return hashlib.sha256(b"\0".join(path.read_bytes() for path in watched)).digest()
         except OSError as error:
             raise UnusableCertificate(*self._files, f"{error.strerror}: {error.filename}") from None
 
     def _load(self) -> ssl.SSLContext:
-        digest, context = self._read_digest(), _context()
+        digest, context = self._read_digest(), self._fresh()
         try:
             context.load_cert_chain(*self._files)
             ends = expires(self._files[0].read_bytes())
@@ -83,8 +87,15 @@ class ServingCertificate:
         self._digest, self._expires = digest, ends
         return context
 
-
-def _context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
+    def _fresh(self) -> ssl.SSLContext:
+        """Return a context without a certificate. Whether clients are asked is settled before the pair is chosen."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self._client_ca is not None:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            try:
+                context.load_verify_locations(self._client_ca)
+            except (OSError, ValueError) as error:
+                problem = f"{self._client_ca} names nobody who signs for clients ({error})"
+                raise UnusableCertificate(*self._files, problem) from None
+        return context

@@ -9,6 +9,7 @@ from schemas import names
 from schemas.decisions import VmiAdmitted
 from schemas.entries import COUNT_MAX, ENTRIES_MAX, TEXT_BYTES_MAX
 from schemas.events import VmiRequest
+from webhooks import licence_disk
 from webhooks.evidence import Evidence
 from webhooks.reviews import UNREADABLE, MalformedReview, Metadata, PatchOp, Review, TurnedAway, annotate, pointer
 
@@ -24,6 +25,7 @@ _WRITTEN = frozenset({"name", "deviceName"})
 
 class _Devices(msgspec.Struct, frozen=True, rename="camel"):
     gpus: tuple[_Device, ...] | None = None
+    disks: tuple[_Device, ...] | None = None
     host_devices: tuple[_Device, ...] | None = None
 
 
@@ -39,6 +41,7 @@ class _Domain(msgspec.Struct, frozen=True):
 
 class _Spec(msgspec.Struct, frozen=True):
     domain: _Domain
+    volumes: tuple[_Device, ...] | None = None
 
 
 class Vmi(msgspec.Struct, frozen=True):
@@ -89,6 +92,7 @@ def request_of(review: Review, vmi: Vmi, evidence: Evidence) -> VmiRequest:
         host_devices=_host_devices(vmi),
         resource_keys=_resource_keys(vmi),
         marks=tuple(marks),
+        bound_licence=licence_disk.found(vmi.spec.volumes or (), (devices.disks if devices else None) or ()),
         classes=evidence.classes,
         missing=evidence.missing,
         claims=evidence.claims,
@@ -98,7 +102,7 @@ def request_of(review: Review, vmi: Vmi, evidence: Evidence) -> VmiRequest:
 
 
 def patch_of(vmi: Vmi, admitted: VmiAdmitted) -> tuple[PatchOp, ...]:
-    """Return what is still to be written: one gpus entry per unit (A1), and the policy mark, always ours."""
+    """Return what is still to be written: one gpus entry per unit (A1), the licence's disk (L5), the policy mark."""
     devices = vmi.spec.domain.devices
     gpus = devices_of(admitted.entries)
     ops: tuple[PatchOp, ...] = ()
@@ -107,6 +111,8 @@ def patch_of(vmi: Vmi, admitted: VmiAdmitted) -> tuple[PatchOp, ...]:
         ops = (PatchOp(pointer("spec", "domain", "devices"), {"gpus": gpus}),)
     elif not devices.gpus:
         ops = (PatchOp(pointer("spec", "domain", "devices", "gpus"), gpus),)
+    disks = devices.disks if devices is not None else None
+    ops += licence_disk.ops(admitted.licence, vmi.spec.volumes, disks)
     return ops + annotate(vmi.metadata, names.POLICY_ANNOTATION, admitted.policy)
 
 

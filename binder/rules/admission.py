@@ -7,6 +7,7 @@ answer however often the API server asks (T17, C26), and nothing here looks at c
 import msgspec
 
 from binder.rules.gpu_sets import Asked, Objection, asked_for, claim_missing, class_missing, read_entries, resolved
+from binder.rules.licences import licence_copy_for
 from binder.rules.objections import first_objection
 from schemas import names
 from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
@@ -34,7 +35,8 @@ def answer_vmi(request: VmiRequest, policy: str) -> VmiAdmitted | Refused:
     holds = any(isinstance(entry, ClaimEntry) for entry in entries)
     mark = policy if policy == names.POLICY_SCHEDULE and not holds else names.POLICY_WAIT
     asked = asked_for(request, entries)
-    return VmiAdmitted(request.request, request.namespace, request.name, resolved(asked), mark)
+    licence = licence_copy_for(asked)
+    return VmiAdmitted(request.request, request.namespace, request.name, resolved(asked), mark, licence)
 
 
 def answer_pod(request: PodRequest) -> PodAdmitted | Refused:

@@ -15,6 +15,7 @@ from binder.rules.gpu_sets import (
     resolved,
     units_max,
 )
+from binder.rules.licences import licence_copy_for, licence_marks
 from schemas import names
 from schemas.events import VmiRequest
 from schemas.objects import ClassView
@@ -143,6 +144,17 @@ def _bound_gpus(request: VmiRequest, asked: AllAsked) -> Objection | None:
     )
 
 
+def _bound_licence(request: VmiRequest, asked: AllAsked) -> Objection | None:
+    """C26: a volume or disk under the name of ours is ours only if it is exactly what we would write (L5)."""
+    if not request.bound_licence or request.bound_licence == licence_marks(licence_copy_for(asked)):
+        return None
+    return Objection(
+        Refusal.RESERVED_MARK,
+        f"has a volume or a disk named {names.LICENCE_VOLUME}, a reserved name, that differs from the licence's: "
+        "give yours another name",
+    )
+
+
 def _vgpu_mix(_request: VmiRequest, asked: AllAsked) -> Objection | None:
     """A4: one VM has one vGPU class, whether its units are named by class or held."""
     modes = [(one.class_name, one.view.mode) for one in asked if one.view is not None]
@@ -199,6 +211,7 @@ OBJECTIONS: tuple[Callable[[VmiRequest, AllAsked], Objection | None], ...] = (
     _host_devices,
     _resource_keys,
     _bound_gpus,
+    _bound_licence,
     _vgpu_mix,
     _over_maximum,
     _not_permitted,

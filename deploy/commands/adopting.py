@@ -27,6 +27,7 @@ def adopt(
     nats_ca: o.NatsCa = None,
     nats_cert: o.NatsCert = None,
     nats_key: o.NatsKey = None,
+    nats_monitor: o.NatsMonitors = None,
     data: o.Data = o.DEFAULT_DATA,
     kubeconfig: o.Kubeconfig = "",
     context: o.Context = "",
@@ -49,7 +50,7 @@ def adopt(
             "adopt begins a log on a cluster where nothing of ours stands: say --fresh. "
             "Taking over a running cluster is not known to this version."
         )
-    reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)
+    reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     kube = o.KubeOptions(kubeconfig, context, namespace)
     carry_out(_adopt(reach, kube, replicas, dry_run=dry_run, json=json))
 

@@ -17,6 +17,7 @@ from binder.access import Access
 from binder.jetstream import CONNECT_SECONDS, Connection, connect
 from binder.kube_client import KubeClient
 from binder.stream_journal import JetStreamJournal
+from binder.stream_setup import check_sync
 from deploy.commands.endings import Failed
 from deploy.commands.options import KubeOptions, NatsOptions
 from deploy.local import LocalNats
@@ -48,10 +49,13 @@ class Nats(msgspec.Struct, frozen=True):
 async def open_nats(options: NatsOptions, *, make: bool = False) -> AsyncIterator[Nats]:
     """Connect to NATS, or to the embedded server over `data`: one that runs already, else one of our own.
 
-    `make`: an absent `data` is made. Raises `Failed`, `Unavailable`.
+    `make`: an absent `data` is made. Raises `Failed`, `Unavailable`, `StreamsDiffer`.
     """
     if options.url:
         access = Access(tuple(options.url.split(",")), options.creds, options.ca, options.cert, options.key)
+        for monitor in options.monitors:
+            # Clients can't ask whether a write is on the disk when it is acknowledged; who watches the server can.
+            await asyncio.to_thread(check_sync, monitor)
         async with _connected(access) as nats:
             yield nats
         return

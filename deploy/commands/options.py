@@ -54,6 +54,18 @@ NatsKey = Annotated[
         rich_help_panel="NATS",
     ),
 ]
+NatsMonitors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--nats-monitor",
+        envvar="GPUBINDER_NATS_MONITOR",
+        metavar="URL",
+        help="Monitoring URL of a NATS server (http://nats-0:8222), to be asked whether it fsyncs every write; "
+        "may be repeated.",
+        rich_help_panel="NATS",
+        show_default=False,
+    ),
+]
 DEFAULT_DATA = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "gpubinder"
 Data = Annotated[
     Path,
@@ -107,6 +119,7 @@ class NatsOptions(msgspec.Struct, frozen=True):
     cert: Path | None = None
     key: Path | None = None
     data: Path = DEFAULT_DATA
+    monitors: tuple[str, ...] = ()
 
 
 class KubeOptions(msgspec.Struct, frozen=True):

@@ -60,7 +60,7 @@ Register = Annotated[
     typer.Option(
         "--register-webhooks",
         metavar="URL",
-        help="Have the API server call https://HOST:PORT, or NAMESPACE/SERVICE[:PORT].",
+        help="Have the API server call https://HOST:PORT, or NAMESPACE/SERVICE[:PORT], and install the policies.",
         rich_help_panel=_WEBHOOKS,
         show_default=False,
     ),
@@ -80,6 +80,16 @@ TlsCa = Annotated[
     typer.Option("--tls-ca", metavar="FILE", help="Who signed it, for registering.", rich_help_panel=_WEBHOOKS),
 ]
 
+ClientCa = Annotated[
+    Path | None,
+    typer.Option(
+        "--webhook-client-ca",
+        metavar="FILE",
+        help="Who signs the API server's client certificate: reviews without one are turned away.",
+        rich_help_panel=_WEBHOOKS,
+    ),
+]
+
 
 def run(
     *,
@@ -93,11 +103,13 @@ def run(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
+    webhook_client_ca: ClientCa = None,
     nats: o.NatsUrl = "",
     nats_creds: o.NatsCreds = None,
     nats_ca: o.NatsCa = None,
     nats_cert: o.NatsCert = None,
     nats_key: o.NatsKey = None,
+    nats_monitor: o.NatsMonitors = None,
     data: o.Data = o.DEFAULT_DATA,
     kubeconfig: o.Kubeconfig = "",
     context: o.Context = "",
@@ -122,13 +134,15 @@ def run(
     roles = tuple(dict.fromkeys(role or (one for one in Role if not (no_accounting and one is Role.ACCOUNTING))))
     if register_webhooks and Role.WEBHOOKS not in roles:
         raise typer.BadParameter("--register-webhooks needs the role webhooks")
-    reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data)
+    reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     configure(log_format, log_level)
-    door = _door(data / "tls", tls_cert, tls_key, tls_ca, register_webhooks)
+    door = _door(data / "tls", tls_cert, tls_key, tls_ca, register_webhooks, webhook_client_ca)
     carry_out(_run(reach, o.KubeOptions(kubeconfig, context, namespace), roles, door, webhook_port, status_port))
 
 
-def _door(directory: Path, cert: Path | None, key: Path | None, authority: Path | None, at: str) -> "Door":
+def _door(
+    directory: Path, cert: Path | None, key: Path | None, authority: Path | None, at: str, client_ca: Path | None
+) -> "Door":
     from deploy.front_door import Door, address
 
     if at:
@@ -136,7 +150,7 @@ def _door(directory: Path, cert: Path | None, key: Path | None, authority: Path 
             address(at)
         except ValueError as error:
             raise typer.BadParameter(f"--register-webhooks {error}") from None
-    return Door(directory, cert, key, authority, at)
+    return Door(directory, cert, key, authority, at, client_ca)
 
 
 def _end_on_signals() -> None:

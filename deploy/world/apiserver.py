@@ -120,6 +120,7 @@ class ApiServer(Kube):
         else:
             version, start = self.store.version, 0
             found = collection.snapshot(namespace, version)
+        found = [change for change in found if _carries(resource, change.object)]
         end = start + limit if limit > 0 else len(found)
         following = f"{version}.{end}" if end < len(found) else ""
         custom = self.writes.traits(resource).custom
@@ -137,14 +138,16 @@ class ApiServer(Kube):
         if not after:  # from anywhere: what there is comes first
             after = self.store.version
             for change in collection.snapshot(namespace, after):
+                if not _carries(resource, change.object):
+                    continue
                 yield WatchEvent("ADDED", msgspec.Raw(change.raw))
         try:
             cursor = Cursor(collection, after)
             async for news in self._follow(cursor, asyncio.get_running_loop().time() + timeout_seconds):
                 if isinstance(news, int):
                     yield WatchEvent("BOOKMARK", _bookmark(resource, news))
-                elif news.key.startswith(prefix):
-                    yield WatchEvent(news.type, msgspec.Raw(news.raw))
+                elif news.key.startswith(prefix) and (kind := _shown_as(resource, news)):
+                    yield WatchEvent(kind, msgspec.Raw(news.raw))
         except Expired as expired:
             raise refusals.expired(after, expired.oldest) from expired
 
@@ -234,6 +237,21 @@ class ApiServer(Kube):
         dry_run: bool = False,
     ) -> Asked:
         return Asked(operation, resource, namespace, name, self._user, self._groups, subresource, dry_run)
+
+
+def _carries(resource: Resource, obj: Obj | None) -> bool:
+    labelled = resource.labelled
+    return obj is not None and (not labelled or labelled in (obj["metadata"].get("labels") or {}))
+
+
+def _shown_as(resource: Resource, change: Change) -> str:
+    """Return how a watch of labelled objects shows a write, '' where it shows nothing."""
+    before, after = _carries(resource, change.before), _carries(resource, change.object)
+    if not resource.labelled or change.type == "DELETED":
+        return change.type if after or before else ""
+    if not after:
+        return "DELETED" if before else ""
+    return "MODIFIED" if before else "ADDED"
 
 
 def _item(change: Change, *, custom: bool) -> msgspec.Raw:

@@ -82,9 +82,9 @@ async def test_credentials_files_say_who_may_what(tmp_path: Path, error_logs: Er
 
 
 async def _refusal(access: Access) -> str:
-    """Say why there is no connection; a server that hangs up at once may be heard only as a reset."""
+    """Say why there is no connection; some tries hear the server's hanging up alone, and the reason is kept."""
     with pytest.raises(Unavailable) as refused:
-        await connect(access, pytest.fail, seconds=1)
+        await connect(access, pytest.fail, seconds=3)
     return str(refused.value)
 
 
@@ -94,7 +94,7 @@ async def test_a_stranger_is_refused_with_the_reason(tmp_path: Path) -> None:
     async with _running(tmp_path, Accounts().config) as server:
         url = (f"nats://127.0.0.1:{server.port}",)
         for access in (Access(url), Access(url, creds=strangers)):
-            assert any(["authorization refused" in await _refusal(access) for _ in range(5)])
+            assert "authorization refused" in await _refusal(access)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ import json
 import ssl
 import time
 from base64 import b64decode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
 import yaml
+from multidict import CIMultiDict
 
 Object = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -31,11 +32,16 @@ class Refused(Exception):
 class Api:
     """`async with Api(kubeconfig) as api:` one user's connection. Paths begin with /api or /apis."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, *, posing_as: str = "", groups: Sequence[str] = ()) -> None:
+        """`posing_as`, `groups`: whom an administrator impersonates."""
         config = yaml.safe_load(kubeconfig.read_text())
         cluster = config["clusters"][0]["cluster"]
         self._server = cluster["server"]
-        self._headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+        self._headers = CIMultiDict({"Authorization": f"Bearer {config['users'][0]['user']['token']}"})
+        if posing_as:
+            self._headers.add("Impersonate-User", posing_as)
+        for group in groups:
+            self._headers.add("Impersonate-Group", group)
         authority = b64decode(cluster["certificate-authority-data"]).decode()
         self._tls = ssl.create_default_context(cadata=authority)
         self._session: aiohttp.ClientSession | None = None

@@ -2,6 +2,7 @@
 
 from contextlib import aclosing
 
+import msgspec
 import pytest
 
 from binder.kube import ApiError, Cause, PatchKind, WatchEvent
@@ -225,3 +226,31 @@ async def test_cluster_wide_kinds_have_no_namespace(world: World) -> None:
 
 def _version_of(event: WatchEvent) -> str:
     return str(read(event.object)["metadata"]["resourceVersion"])
+
+
+async def test_lists_and_watches_of_one_label(world: World) -> None:
+    """Only objects with the label are listed and watched; one that gets it is ADDED, one that loses it DELETED."""
+    labelled = msgspec.structs.replace(CONFIGMAP, labelled="example.org/marked")
+    marked = {"example.org/marked": "x"}
+    await world.create(config_map("plain"))
+    await world.create(config_map("marked", labels=marked))
+    page = await world.kube.list_page(labelled, namespace=world.namespace)
+
+    stream = world.kube.watch(
+        labelled, resource_version=page.resource_version, timeout_seconds=20, namespace=world.namespace
+    )
+    await world.merge("plain", {"metadata": {"labels": marked}})
+    await world.create(config_map("other"))
+    await world.merge("plain", {"data": {"k": "v"}})
+    await world.merge("marked", {"metadata": {"labels": {"example.org/marked": None}}})
+    await world.kube.delete(CONFIGMAP, world.namespace, "other")
+    await world.kube.delete(CONFIGMAP, world.namespace, "plain")
+    told = [await anext(stream) for _ in range(4)]
+
+    assert [read(item)["metadata"]["name"] for item in page.items] == ["marked"]
+    assert [(event.type, read(event.object)["metadata"]["name"]) for event in told] == [
+        ("ADDED", "plain"),
+        ("MODIFIED", "plain"),
+        ("DELETED", "marked"),
+        ("DELETED", "plain"),
+    ]

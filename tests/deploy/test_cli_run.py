@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from binder.jetstream import connect
 from binder.kube_client import KubeClient
 from binder.stream_journal import JetStreamJournal
 from deploy.child import Child, fetch, free_ports
-from deploy.local import LocalNats
-from schemas.admission import CONFIGURATION_NAME
+from deploy.local import LocalNats, find_nats_server
+from schemas.admission import CONFIGURATION_NAME, POLICY_BINDING
 from schemas.names import ANCHOR_CONFIGMAP
 from schemas.streams import EVENTS, EVENTS_TICK
 from tests.cluster.api import Api
@@ -23,6 +24,7 @@ from tests.cluster.fixtures import nothing_of_ours
 from tests.cluster.users import GPUBINDER
 from tests.deploy.command import PROGRAM, Ran, gpubinder
 from tests.deploy.waiting import SECONDS, until
+from tests.webhooks.guarding import remove_policies
 
 CONFIGURATION = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{CONFIGURATION_NAME}"
 
@@ -88,6 +90,7 @@ async def served(
         here.child.kill()
     if await api.find(CONFIGURATION) is not None:
         await api.delete(CONFIGURATION)
+        await remove_policies(api)
 
 
 async def test_a_log_begins_once(served: Served) -> None:
@@ -103,6 +106,28 @@ async def test_a_log_begins_once(served: Served) -> None:
     anchor = await served.api.get(f"/api/v1/namespaces/{served.namespace}/configmaps/{ANCHOR_CONFIGMAP}")
     assert anchor["data"]["logId"] == begun.json["log"]
     assert f"an anchor of log {begun.json['log']} stands in namespace {served.namespace}" in again.err
+
+
+async def test_a_server_that_acknowledges_before_fsync_is_refused(served: Served) -> None:
+    """Where its monitoring page may be asked, no log is begun or served on NATS that fsyncs later."""
+    port, monitor = free_ports(2)
+    config = served.directory / "lax.conf"
+    config.write_text(
+        f"listen: 127.0.0.1:{port}\nhttp: 127.0.0.1:{monitor}\n"
+        f"max_payload: 4MB\njetstream {{ store_dir: '{served.directory}/lax' }}\n"
+    )
+    lax = Child("lax", [find_nats_server(), "-c", config], served.directory / "lax.log")
+    await asyncio.to_thread(lax.spawn)
+    try:
+        url = f"http://127.0.0.1:{monitor}"
+        await asyncio.to_thread(
+            lax.await_answer, lambda: fetch(monitor, "/healthz")[0] == HTTPStatus.OK, what="healthy", seconds=20
+        )
+        refused = [await served.adopt("--fresh", "--nats-monitor", url), await served.run("--nats-monitor", url)]
+    finally:
+        await asyncio.to_thread(lax.stop)
+
+    assert [(ran.code, "sync_interval: always" in ran.err) for ran in refused] == [(1, True)] * 2
 
 
 async def test_adopt_without_fresh_is_wrong_usage(served: Served) -> None:
@@ -131,7 +156,7 @@ async def leading(served: Served, *roles: str) -> bool:
 
 
 async def test_roles_serve_and_leave_in_order(served: Served) -> None:
-    """All roles in one process: health, metrics, webhooks registered; SIGTERM gives each lease back and ends with 0."""
+    """All roles in one process: health, metrics, webhooks, policies; SIGTERM gives each lease back and ends with 0."""
     await served.adopt("--fresh")
     child = served.start("--register-webhooks", f"https://127.0.0.1:{served.webhook_port}")
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{served.namespace}/leases"
@@ -142,6 +167,8 @@ async def test_roles_serve_and_leave_in_order(served: Served) -> None:
     assert "gpubinder_inputs_folded" in await served.page("/metrics")
     configuration = await served.api.get(CONFIGURATION)
     assert configuration["webhooks"][0]["clientConfig"]["url"].startswith(f"https://127.0.0.1:{served.webhook_port}/")
+    policy = await served.api.get(POLICY_BINDING.path(name="status.gpubinder.cozystack.io"))
+    assert policy["spec"]["paramRef"]["namespace"] == served.namespace
     held = (await served.api.get(leases))["items"]
     assert {lease["metadata"]["name"] for lease in held} == {f"gpubinder-{role}" for role in roles}
 

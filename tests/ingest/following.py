@@ -103,7 +103,9 @@ def world(server: ApiServer, ingest: Ingest) -> Tables:
     for kind, watching in ingest.watching.items():
         source = watching.source
         objects = server.store.collection(source.resource).snapshot(source.namespace, server.store.version)
-        views = [source.read(change.raw) for change in objects]
+        label = source.resource.labelled
+        carry = [one for one in objects if not label or label in (one.object["metadata"].get("labels") or {})]
+        views = [source.read(change.raw) for change in carry]
         shown[kind] = _without_versions({view.key: view for view in views if not isinstance(view, Gone)})
     return shown
 
@@ -130,6 +132,7 @@ async def following(
     server: ApiServer, *, kube: Kube | None = None, journal: Recalling | None = None, in_flight: int = IN_FLIGHT_MAX
 ) -> AsyncIterator[tuple[Ingest, Leader]]:
     """Run ingest and a leader, an epoch begun; end both afterwards. `kube`: how ingest sees the server."""
+    server.writes.seed_namespace(SETTINGS_NAMESPACE)
     journal = journal or MemoryJournal()
     leader = Leader(journal)
     await leader.begin()

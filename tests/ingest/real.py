@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 from msgspec.structs import replace
 
 from binder.kube import ApiError, Kube
@@ -12,6 +13,7 @@ from binder.memory_journal import MemoryJournal
 from binder.state import FOREIGN_KINDS
 from ingest.service import Ingest
 from ingest.sources import Source
+from schemas.kinds import NAMESPACE
 from schemas.objects import AnyView, Gone
 from tests.ingest.following import SETTINGS_NAMESPACE, Leader
 
@@ -19,6 +21,7 @@ from tests.ingest.following import SETTINGS_NAMESPACE, Leader
 @asynccontextmanager
 async def following(kube: Kube) -> AsyncIterator[tuple[Ingest, Leader]]:
     """Run ingest against a server, with a leader that folds and covers."""
+    await _home(kube)
     journal = MemoryJournal()
     leader = Leader(journal)
     await leader.begin()
@@ -31,6 +34,15 @@ async def following(kube: Kube) -> AsyncIterator[tuple[Ingest, Leader]]:
             task.cancel()
         await asyncio.wait(tasks)
         assert [task.exception() for task in tasks if not task.cancelled()] == []
+
+
+async def _home(kube: Kube) -> None:
+    """Have the namespace of the settings, in which the key for digests is made."""
+    try:
+        await kube.create(NAMESPACE, "", msgspec.json.encode({"metadata": {"name": SETTINGS_NAMESPACE}}))
+    except ApiError as error:
+        if error.code != 409:
+            raise
 
 
 async def world(client: KubeClient, source: Source) -> dict[str, AnyView]:

@@ -31,6 +31,7 @@ async def test_t13_ingest_goes_on_where_a_killed_nats_server_left_it(nats: Local
     await create_streams(journal, replicas=1)
     leader = Leader(journal)
     await leader.begin()
+    server.writes.seed_namespace(SETTINGS_NAMESPACE)
     ingest = Ingest(server, journal, SETTINGS_NAMESPACE, in_flight=2)
     tasks = [asyncio.create_task(leader.run()), asyncio.create_task(ingest.run())]
     await until(lambda: len(_listed(leader)) >= 400, "a part of the list")

@@ -27,6 +27,7 @@ async def test_t11_a_session_is_opened_listed_and_synced() -> None:
     server = ApiServer()
     for name in "abcde":
         put(server, kinds.NODE, "node", name)
+    newest = server.store.version
     kube = Troubled(server)
     kube.pages = 2
     async with following(server, kube=kube) as (ingest, leader):
@@ -35,7 +36,9 @@ async def test_t11_a_session_is_opened_listed_and_synced() -> None:
         [announced] = [message.sequence for message, event in leader.events if event == Progress(())]
     assert opened == SessionOpened("nodes", process=announced)
     assert announced < number
-    assert synced == SessionSynced("nodes", number, str(server.store.version))
+    assert isinstance(synced, SessionSynced)
+    assert synced == SessionSynced("nodes", number, synced.rv)
+    assert newest <= int(synced.rv) <= server.store.version
     listed = [view.name for _, chunk in chunks if isinstance(chunk, Changes) for view in chunk.changes]
     assert listed == ["a", "b", "c", "d", "e"]
     assert {chunk.session for _, chunk in chunks if isinstance(chunk, Changes)} == {number}

@@ -138,6 +138,14 @@ def told(decision: d.Decision) -> str:
             return f"{'does' if decision.done else 'refuses'} {decision.order}: {decision.answer}"
         case d.Rejected():
             return f"rejects: {decision.why}"
+        case d.LicenceCopied():
+            return f"copies the licence of {decision.gpu_class} to {decision.namespace}/{decision.name}"
+        case d.LicenceDropped():
+            return f"drops {decision.namespace}/{decision.name} ({decision.uid or 'unseen'})"
+        case d.LicenceBlocked():
+            return f"can't write {decision.namespace}/{decision.name}: {decision.message}"
+        case d.LicenceMissing():
+            return f"says of class {decision.name}: {decision.reason}"
         case _:
             return _told_of_claims(decision)
 

@@ -1,0 +1,276 @@
+"""The ValidatingAdmissionPolicies: who may write marks, finalizers, statuses, licence copies and budgets (N4, B2).
+
+The API server holds them by itself, with no webhook to be reached, and takes the settings ConfigMap as their
+parameter. It asks them after every mutating webhook and blames the requester for what those wrote, so that what
+our own webhooks write at create is never tested at create: there they overwrite or refuse forgeries themselves.
+
+No policy stands in the way of a deletion: DELETE is asked about for budgets alone, and there the control plane's
+own accounts pass, as they do where they end what is being deleted. Where the ConfigMap is missing the policies
+that need it are silent: a namespace that ends after ours must not hang for it (F1).
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from schemas import names
+from schemas.admission import (
+    CREATE,
+    DELETE,
+    POLICY,
+    POLICY_BINDING,
+    POLICY_SUFFIX,
+    UPDATE,
+)
+from schemas.kinds import CONFIGMAP, GPU_BUDGET, GPU_CLAIM, GPU_CLASS, POD, SECRET, VMI, Resource
+from webhooks import cel
+
+_FORBIDDEN: Final = "Forbidden"
+_STATUS: Final = "status"
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that must hold, and the sentence for whoever breaks it."""
+
+    holds: str
+    message: str
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """One policy: what it is asked about, when, and what must hold then.
+
+    `on`: kinds with an optional subresource; `labelled`: only objects with this label, before or after, or with
+    this value of it; `when`: conditions beside that; `settings`: whether it needs them.
+    """
+
+    name: str
+    on: tuple[tuple[Resource, str], ...]
+    operations: tuple[str, ...]
+    checks: tuple[Check, ...]
+    labelled: str = ""
+    value: str = ""
+    when: tuple[tuple[str, str], ...] = ()
+    settings: bool = True
+
+
+def policies(namespace: str) -> tuple[Policy, ...]:
+    """Return all of them. `namespace`: where the settings stand, which the sentences name."""
+    where = f"ConfigMap {namespace}/{names.SETTINGS_CONFIGMAP}"
+    return (
+        _claims(where),
+        _classes(where),
+        _statuses(where),
+        _budgets(where),
+        _copies(where),
+        _launchers(where),
+        _marks("vmis", ((VMI, ""),), (names.GPUS_ANNOTATION, names.POLICY_ANNOTATION)),
+        _marks(
+            "pods",
+            ((POD, ""), (POD, _STATUS)),
+            (names.GPUS_ANNOTATION, names.POLICY_ANNOTATION, names.ADMISSION_ANNOTATION),
+        ),
+    )
+
+
+def policy_objects(namespace: str) -> tuple[dict[str, Any], ...]:
+    """Return each policy and its binding, ready to be applied; the settings stand in `namespace`."""
+    return tuple(obj for policy in policies(namespace) for obj in (_policy(policy), _binding(policy, namespace)))
+
+
+def _claims(where: str) -> Policy:
+    return Policy(
+        "claims",
+        ((GPU_CLAIM, ""),),
+        (CREATE, UPDATE),
+        (
+            Check(
+                f"{cel.same(cel.label_of(names.TEMPLATE_LABEL))} || variables.ours",
+                f"the label {names.TEMPLATE_LABEL} marks claims that gpubinder makes for a VM: leave it as it is",
+            ),
+            _finalizer(names.CLAIM_FINALIZER, where),
+        ),
+    )
+
+
+def _classes(where: str) -> Policy:
+    return Policy("classes", ((GPU_CLASS, ""),), (CREATE, UPDATE), (_finalizer(names.CLASS_FINALIZER, where),))
+
+
+def _finalizer(finalizer: str, where: str) -> Check:
+    """Ours to put on and to take off; the platform may take it off what is being deleted, where we are gone."""
+    new = cel.has_finalizer(cel.NEW, finalizer)
+    return Check(
+        f"{cel.same(cel.finalizer_of(finalizer))} || variables.ours || (!{new} && {cel.IS_GOING} && {cel.IS_PLATFORM})",
+        f"the finalizer {finalizer} is put on and taken off by gpubinder alone, once nothing uses the object any more "
+        f"({names.SETTING_CONTROLLERS} in {where} names its users)",
+    )
+
+
+def _statuses(where: str) -> Policy:
+    return Policy(
+        _STATUS,
+        tuple((kind, _STATUS) for kind in (GPU_CLAIM, GPU_CLASS, GPU_BUDGET)),
+        (UPDATE,),
+        (
+            Check(
+                "variables.ours",
+                "the status of GPU claims, classes and budgets shows what gpubinder decided: it is written by its own "
+                f"users alone ({names.SETTING_CONTROLLERS} in {where} names them)",
+            ),
+        ),
+    )
+
+
+def _budgets(where: str) -> Policy:
+    passes = f"{cel.IS_PLATFORM} || variables.ours || ({cel.CONTROL_PLANE})"
+    return Policy(
+        "budgets",
+        ((GPU_BUDGET, ""),),
+        (CREATE, UPDATE, DELETE),
+        (
+            Check(
+                passes,
+                "GPU budgets are set by the platform alone: ask its operator for more (whoever may "
+                f"`administer` {GPU_CLAIM.plural}.{GPU_CLAIM.group} in all namespaces can write them, and "
+                f"{names.SETTING_CONTROLLERS} in {where})",
+            ),
+        ),
+    )
+
+
+def _copies(where: str) -> Policy:
+    """Copies of licences. What is being deleted may lose finalizers of others, and nothing else."""
+    kept = f"{cel.IS_GOING} && {cel.same(cel.label_of(names.CLASS_LABEL))} && {cel.same(cel.data)}"
+    return Policy(
+        "licences",
+        ((SECRET, ""),),
+        (CREATE, UPDATE),
+        (
+            Check(
+                f"variables.ours || ({kept})",
+                f"a Secret with the label {names.CLASS_LABEL} is a copy of a licence and written by gpubinder alone "
+                f"({names.SETTING_CONTROLLERS} in {where} names its users): change the source in the licence "
+                "namespace, or leave the label off a Secret of your own",
+            ),
+        ),
+        labelled=names.CLASS_LABEL,
+    )
+
+
+def _launchers(where: str) -> Policy:
+    """Known once the settings say where KubeVirt runs: a guess that is wrong would stop every VM there is (I2)."""
+    marks = (
+        *(cel.label_of(key) for key in (names.KUBEVIRT_LABEL, names.CREATED_BY_LABEL, names.MIGRATION_LABEL)),
+        cel.annotation_of(names.EPHEMERAL_ANNOTATION),
+    )
+    kept = " && ".join(cel.same(mark) for mark in marks)
+    return Policy(
+        "launchers",
+        ((POD, ""), (POD, _STATUS)),
+        (CREATE, UPDATE),
+        (
+            Check(
+                f"variables.kubevirt || (!({cel.IS_CREATE}) && {kept})",
+                f"the labels and annotations of a launcher ({names.KUBEVIRT_LABEL}={names.LAUNCHER_VALUE} and what "
+                f"goes with it) are KubeVirt's alone: start a virtual machine instead ({names.SETTING_KUBEVIRT} in "
+                f"{where} says where KubeVirt runs)",
+            ),
+        ),
+        labelled=names.KUBEVIRT_LABEL,
+        value=names.LAUNCHER_VALUE,
+        when=(("kubevirt-is-known", cel.KUBEVIRT_IS_KNOWN),),
+    )
+
+
+def _marks(name: str, on: tuple[tuple[Resource, str], ...], annotations: tuple[str, ...]) -> Policy:
+    """What a machine was admitted with stays on it: nobody changes it, ourselves included."""
+    checks = [
+        Check(
+            cel.same(cel.annotation_of(key)),
+            f"the annotation {key} stays as it was admitted: change the template of the virtual machine and restart it",
+        )
+        for key in annotations
+    ]
+    label = Check(
+        cel.same(cel.label_of(names.REFERENCE_LABEL)),
+        f"the label {names.REFERENCE_LABEL} stays as it was admitted: change the template of the virtual machine and "
+        "restart it",
+    )
+    return Policy(name, on, (UPDATE,), (label, *checks), labelled=_referring(name), settings=False)
+
+
+def _referring(name: str) -> str:
+    """Pods are written all day: those without a reference, before and after, are none of our business."""
+    return names.REFERENCE_LABEL if name == POD.plural else ""
+
+
+def _policy(policy: Policy) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "matchPolicy": "Equivalent",
+            "resourceRules": [_rule(kind, sub, policy.operations) for kind, sub in policy.on],
+        }
+        | _selector(policy),
+        "validations": [
+            {"expression": check.holds, "message": check.message, "reason": _FORBIDDEN} for check in policy.checks
+        ],
+    }
+    if policy.settings:
+        spec["paramKind"] = {"apiVersion": CONFIGMAP.api_version, "kind": CONFIGMAP.kind}
+        spec["variables"] = [
+            {"name": name, "expression": expression} for name, expression in _variables(policy) if expression
+        ]
+    if policy.when:
+        spec["matchConditions"] = [{"name": name, "expression": expression} for name, expression in policy.when]
+    return _object(POLICY, policy, spec)
+
+
+def _variables(policy: Policy) -> Iterable[tuple[str, str]]:
+    yield "groups", cel.GROUPS
+    yield "settings", cel.SETTINGS
+    yield "ours", cel.IS_CONTROLLER
+    yield "kubevirt", cel.IS_KUBEVIRT if policy.when else ""
+
+
+def _binding(policy: Policy, namespace: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {"policyName": _name(policy), "validationActions": ["Deny"]}
+    if policy.settings:
+        spec["paramRef"] = {
+            "name": names.SETTINGS_CONFIGMAP,
+            "namespace": namespace,
+            "parameterNotFoundAction": "Allow",
+        }
+    return _object(POLICY_BINDING, policy, spec)
+
+
+def _object(kind: Resource, policy: Policy, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": _name(policy), "labels": {names.MANAGED_BY_LABEL: names.FIELD_MANAGER}},
+        "spec": spec,
+    }
+
+
+def _name(policy: Policy) -> str:
+    return policy.name + POLICY_SUFFIX
+
+
+def _rule(kind: Resource, subresource: str, operations: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "apiGroups": [kind.group],
+        "apiVersions": ["*"] if kind.group else [kind.version],
+        "operations": list(operations),
+        "resources": [f"{kind.plural}/{subresource}" if subresource else kind.plural],
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+    }
+
+
+def _selector(policy: Policy) -> dict[str, Any]:
+    if not policy.labelled:
+        return {}
+    if policy.value:
+        return {"objectSelector": {"matchLabels": {policy.labelled: policy.value}}}
+    return {"objectSelector": {"matchExpressions": [{"key": policy.labelled, "operator": "Exists"}]}}
