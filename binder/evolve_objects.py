@@ -92,7 +92,8 @@ def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> N
     known = book.state.objects[kind].get(view.key)
     if known is not None and not believe and not rv_after(view.rv, known.rv):
         return
-    view = _as_first_seen(known, view)
+    if kind == "gpuclaims":
+        view = _as_first_seen(known, view)
     before = book.store(kind, view.key, view)
     if before is not None and replace(before, rv=view.rv) == view:
         return
@@ -196,7 +197,7 @@ def _difference(book: Book, before: AnyView | None, after: AnyView | None) -> To
 
 
 def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None:
-    for pod in (before, after):
+    for pod in (before, after) if book.state.troubles else ():
         if isinstance(pod, PodView) and pod.owner_uid:
             _look_after(book, pod.owner_uid)
     if isinstance(after, PodView) and after.owner_uid:
