@@ -138,6 +138,7 @@ class Book(Picture):
 
     def _index_pod(self, key: str, before: PodView | None, view: PodView | None) -> None:
         self._count_pod(key, view)
+        # Only a class that is being deleted waits for pods to go.
         if self.class_use.deleting and not self.class_use.are_vmis_served:
             self.class_use.weigh_leaving()
         if before is not None and before.owner_uid and (view is None or before.owner_uid != view.owner_uid):
@@ -196,6 +197,7 @@ class Book(Picture):
 
     def _index_set(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
         if after is not None and after.reason is not None:
+            # Only who was told a reason waits.
             self.patience.expect(after)
         others = before is None or after is None or (before.claims, before.held) != (after.claims, after.held)
         if others:

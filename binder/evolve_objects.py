@@ -197,6 +197,7 @@ def _difference(book: Book, before: AnyView | None, after: AnyView | None) -> To
 
 
 def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None:
+    # Where no node is in trouble, none has to be looked after.
     for pod in (before, after) if book.state.troubles else ():
         if isinstance(pod, PodView) and pod.owner_uid:
             _look_after(book, pod.owner_uid)

@@ -16,6 +16,7 @@ def held_claims(book: Book, vmi: VmiView) -> tuple[HeldClaim, ...] | Wait:
     """Return the held claims of a VMI in the order of its entries, or why it can't have them all."""
     names = claim_names(vmi.gpus)
     if not names:
+        # Most VMIs name none.
         return ()
     found: list[HeldClaim] = []
     obstacles: list[Wait] = []

@@ -139,6 +139,7 @@ class Skips:
         """Forget what is old; return the VMs whose skips have ended by now, in the order of their ends."""
         now_ns = self._state.now_ns
         if not self.due or self.due[0][0] > now_ns:
+            # This is asked at every input.
             return []
         found = dict[str, bool]()
         while self.due and self.due[0][0] <= now_ns:
