@@ -114,7 +114,7 @@ class Book(Picture):
             self.behind.pop(kind, None)
         elif kind in NEEDED_KINDS:
             self.behind[kind] = True
-        if kind == VMIS:
+        if kind == VMIS and self.class_use.deleting:
             self.class_use.weigh_leaving()
 
     def store_admitted(self, uid: str, admitted: Admitted | None) -> None:
@@ -157,7 +157,8 @@ class Book(Picture):
     def _index_pod(self, key: str, before: PodView | None, view: PodView | None) -> None:
         self._count_pod(key, view)
         self.charging.pod_changed(key, before, view)
-        if not self.class_use.are_vmis_served:
+        # Only a class that is being deleted waits for pods to go.
+        if self.class_use.deleting and not self.class_use.are_vmis_served:
             self.class_use.weigh_leaving()
         if before is not None and before.owner_uid and (view is None or before.owner_uid != view.owner_uid):
             self._line_up_owners(before)
@@ -215,10 +216,12 @@ class Book(Picture):
                 self.usage.refer(side.resource, sign)
 
     def _index_set(self, uid: str, before: GpuSet | None, after: GpuSet | None) -> None:
-        if after is not None:
+        if after is not None and after.reason is not None:
+            # Only who was told a reason waits.
             self.patience.expect(after)
-        self.class_use.index_set(uid, before, after)
-        if (claims_of(before) if before else ()) != (claims_of(after) if after else ()):
+        others = before is None or after is None or (before.claims, before.held) != (after.claims, after.held)
+        if others:
+            self.class_use.index_set(uid, before, after)
             self._index_claims(uid, before, after)
         if (before.node if before else "") != (after.node if after else ""):
             # What the launcher's booking counts is not counted again, and may not go.
@@ -227,16 +230,22 @@ class Book(Picture):
                 self.held.weigh(key)
         self.troubles.index_set(uid, before, after)
         self._await(uid, before, after)
-        self._take("sets", uid, (after.node, after.requests) if after is not None and after.node else None)
+        share = (after.node, after.requests) if after is not None and after.node else None
+        moved = self._take("sets", uid, share)
         if booking_of(before) != booking_of(after):
             for key in self.index.pods_by_vmi.of(uid):
                 self._count_pod(key, self.state.pod(key))
         self.charging.set_changed(uid)
-        self.troubles.settle(before, after)
+        if others or moved:
+            self.troubles.settle(before, after)
+        elif after is not None:
+            # It may be let go now where it could not be before.
+            self.troubles.look(after.node)
 
     def _await(self, key: str, before: GpuSet | Holding | None, after: GpuSet | Holding | None) -> None:
-        known = deadlines_of(before)
-        for at_ns in deadlines_of(after):
+        at = deadlines_of(after)
+        known = deadlines_of(before) if at else ()
+        for at_ns in at:
             # What is over by now has been acted on: a restart must not act on it again.
             if at_ns not in known and at_ns > self.state.now_ns:
                 heapq.heappush(self.deadlines, (at_ns, key))
@@ -253,13 +262,15 @@ class Book(Picture):
             for one in claims_of(side) if side is not None else ():
                 self.usage.refer(one.resource, sign)
 
-    def _take(self, table: str, key: str, share: Share | None) -> None:
+    def _take(self, table: str, key: str, share: Share | None) -> bool:
+        """Count what a pod, a set or a claim takes now, and say whether that changed."""
         before, changed = self.usage.take(table, key, share)
         for side, how in ((before, GROWN), (share, SHRUNK)) if changed else ():
             if side is not None:
                 self.touch(side[0], how)
                 if table == "pods":
                     self.troubles.refresh(side[0])
+        return changed
 
 
 def _usable(holding: Holding | None) -> tuple[object, ...]:

@@ -35,6 +35,9 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
         yield answer_pod(event)
     elif isinstance(event, e.Command):
         yield from by_hand.answer(book, event)
+    if not is_left_over(book):
+        # Most inputs: nothing that was folded concerns a pass or a finalizer.
+        return
     spent = Spent()
     for decision in _steps(book, spent):
         spent.add(decision)
@@ -43,7 +46,7 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
 
 def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
     # 2. What is being deleted may go once nothing uses it, whether or not KubeVirt is there (F1, C23).
-    if may_finalize(book):
+    if book.held.freeable and may_finalize(book):
         yield from _freed(book, spent)
     # 3. Licences need no launcher: they follow classes, namespaces and their sources alone (L1-L3).
     yield from licensing(book, spent)
@@ -51,7 +54,7 @@ def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
     if has_work(book):
         yield from _pass(book, spent)
     # Classes last: a set that was closed just now uses none any more (K2).
-    for guarded in guarding(book) if may_finalize(book) else ():
+    for guarded in guarding(book) if book.class_use.due and may_finalize(book) else ():
         if spent.is_all():
             return
         yield guarded
@@ -79,6 +82,8 @@ def _freed(book: Book, spent: Spent) -> Iterator[d.Decision]:
 
 def may_finalize(book: Book) -> bool:
     """Say whether finalizers may go: of each kind either the picture is new, or there is none to be had (C23)."""
+    if not book.behind:
+        return True
     sessions = book.state.sessions
     return all(kind in sessions and not sessions[kind].served for kind in book.behind)
 
@@ -93,7 +98,8 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         if spent.is_all():
             return
         yield from ending(book, uid)
-    yield from _freed(book, spent)
+    if book.held.freeable:
+        yield from _freed(book, spent)
     # 5. Placing, until nobody frees units for others, and what goes together is together.
     left = Left()
     while True:
@@ -101,12 +107,13 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         for decision in _placings(book, spent, left):
             again = again or leaves_a_node(book, decision) or _takes_over(book, decision)
             yield decision
-        if spent.is_all() or left.full or not (again or is_torn(book)):
+        if not (again or is_torn(book)) or spent.is_all() or left.full:
             break
     # 6. Who got no place hears why, as things stand now that everyone was served (C59).
     if not book.behind:
         yield from _reasons(book, spent, left.sets)
-    yield from telling_groups(book, spent, left.groups)
+    if book.held.line.groups:
+        yield from telling_groups(book, spent, left.groups)
 
 
 def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
@@ -114,15 +121,19 @@ def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
 
     Where KubeVirt is not served, only claims that no VMI holds are looked at.
     """
-    for let_go in letting_go(book) if not book.behind else ():
+    for let_go in letting_go(book) if book.state.troubles and not book.behind else ():
         if spent.is_all() and not spent.is_about(let_go.vmi.uid):
             return
         yield let_go
-    yield from restoring(book, spent)
+    # Held claims that keep their node, and were not touched, stand in no line: they cost a pass nothing.
+    if book.held.line.groups:
+        yield from restoring(book, spent)
     if not book.behind:
         yield from _gated(book, spent, left.sets)
-    yield from moving(book, spent)
-    yield from serving(book, spent, left)
+    if book.state.troubles:
+        yield from moving(book, spent)
+    if book.held.line.groups:
+        yield from serving(book, spent, left)
 
 
 def _takes_over(book: Book, decision: d.Decision) -> bool:

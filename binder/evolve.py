@@ -28,6 +28,7 @@ BYTES_PER_INPUT_MAX = 512 * 1024
 
 SET_DECISIONS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.NodeSkipped, d.VmiGivenUp, d.SetClosed)
 HELD_DECISIONS = (d.HeldPlaced, d.HeldLost, d.HeldWaits)
+UID_DECISIONS = (d.ClaimDropped, d.HeldFreed, d.ClassGuarded, d.ClassFreed)
 LAST_WORDS = (d.SetPlaced, d.SetWaits, d.SetClosed)
 """Decisions after which a pass has nothing more to say of a set."""
 
@@ -47,7 +48,7 @@ class Spent:
             self._about[decision.vmi.uid] = True
         elif isinstance(decision, HELD_DECISIONS):
             self._about[decision.claims[0].uid] = True
-        elif isinstance(decision, d.ClaimDropped | d.HeldFreed | d.ClassGuarded | d.ClassFreed):
+        elif isinstance(decision, UID_DECISIONS):
             self._about[decision.uid] = True
         elif isinstance(decision, LICENCE_DECISIONS):
             self._about[licence_key(decision)] = True

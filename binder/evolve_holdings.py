@@ -105,8 +105,11 @@ def attach(book: Book, stamp: Stamp, vmi: d.VmiId, held: tuple[d.HeldClaim, ...]
 
 def follow(book: Book, stamp: Stamp, gpu_set: GpuSet) -> None:
     """Let the claims of a set show its newest decision, and be where it is booked."""
+    held = book.held.of(gpu_set.vmi.uid)
+    if not held:
+        return
     said = {claim.name: claim for claim in gpu_set.held}
-    for holding in book.held.of(gpu_set.vmi.uid):
+    for holding in held:
         claim = said.get(holding.claim.name, holding.claim)
         if not gpu_set.node:
             book.store_holding(key_of(holding), replace(holding, stamp=stamp))

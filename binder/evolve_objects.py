@@ -98,7 +98,8 @@ def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> N
         return
     if isinstance(view, TenantView):
         view = resolved(book.state.tenant(view.key), view)
-    view = _as_first_seen(known, view)
+    if kind == "gpuclaims":
+        view = _as_first_seen(known, view)
     before = book.store(kind, view.key, view)
     if before is not None and replace(before, rv=view.rv) == view:
         return
@@ -207,7 +208,8 @@ def _difference(book: Book, before: AnyView | None, after: AnyView | None) -> To
 
 
 def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None:
-    for pod in (before, after):
+    # Where no node is in trouble, none has to be looked after.
+    for pod in (before, after) if book.state.troubles else ():
         if isinstance(pod, PodView) and pod.owner_uid:
             _look_after(book, pod.owner_uid)
     if isinstance(after, PodView) and after.owner_uid:

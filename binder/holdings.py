@@ -35,7 +35,8 @@ class Holdings:
 
     def of(self, group: str) -> list[Holding]:
         """Return the claims of a group by name."""
-        return [self._state.holdings[key] for key in sorted(self.members.of(group))]
+        keys = self.members.of(group)
+        return [self._state.holdings[key] for key in sorted(keys)] if keys else []
 
     def oldest_namer(self, key: str) -> str:
         """Return the oldest VM that names a claim, '' where none does; ages have one-second grain."""

@@ -32,13 +32,17 @@ class Indexes:
 
     def move(self, key: str, before: AnyView | None, view: AnyView | None) -> None:
         """Take an object from where it stood to where it belongs now; None stands for one that is not there."""
-        for members, under, member in self._places(key, before):
-            members.drop(under, member)
+        left, taken = list(self._places(key, before)), list(self._places(key, view))
         if isinstance(before, VmiView):
             self.vmis.pop(before.uid, None)
         if isinstance(view, VmiView):
             self.vmis[view.uid] = view
-        for members, under, member in self._places(key, view):
+        if left == taken:
+            # Most changes are of a status, and move nothing.
+            return
+        for members, under, member in left:
+            members.drop(under, member)
+        for members, under, member in taken:
             members.add(under, member)
         if isinstance(before, VmView):
             for claim in named_by(before):

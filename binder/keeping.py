@@ -58,7 +58,7 @@ def letting_go(book: Book) -> Iterator[d.SetReleased | d.VmiGivenUp]:
 
 def nodes_to_leave(book: Book) -> list[str]:
     """Return the nodes that a pass has to look at, unless placing is paused: then everything stays where it is."""
-    if is_paused(book.state, book.settings):
+    if not book.state.troubles or is_paused(book.state, book.settings):
         return []
     return sorted(name for name, how in book.state.dirty_nodes.items() if how & OVERDUE)
 

@@ -14,16 +14,19 @@ from schemas.reasons import Wait
 
 def held_claims(book: Book, vmi: VmiView) -> tuple[HeldClaim, ...] | Wait:
     """Return the held claims of a VMI in the order of its entries, or why it can't have them all."""
+    names = claim_names(vmi.gpus)
+    if not names:
+        # Most VMIs name none.
+        return ()
     found: list[HeldClaim] = []
     obstacles: list[Wait] = []
-    for name in claim_names(vmi.gpus):
+    for name in names:
         claim = _claim(book, vmi, book.state.holding(vmi.namespace, name))
         if isinstance(claim, Wait):
             obstacles.append(claim)
         else:
             found.append(claim)
-    order = list(Wait)
-    return min(obstacles, key=order.index) if obstacles else tuple(found)
+    return min(obstacles, key=list(Wait).index) if obstacles else tuple(found)
 
 
 def _claim(book: Book, vmi: VmiView, holding: Holding | None) -> HeldClaim | Wait:

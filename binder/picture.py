@@ -51,7 +51,7 @@ class Picture:
 
     def may_place_claims(self) -> bool:
         """Say whether held claims that no VMI holds may be placed: these need nothing of KubeVirt."""
-        return all(is_absent(self.state, kind) for kind in self.behind)
+        return not self.behind or all(is_absent(self.state, kind) for kind in self.behind)
 
     def is_held_up(self, group: str) -> bool:
         """Say whether claims have to wait for KubeVirt's kinds to be served: a VMI holds them."""
@@ -112,7 +112,8 @@ class Picture:
         if uid in self.state.sets or (vmi is not None and vmi.active_pods):
             self.state.dirty_sets[uid] = True
             self.line_up(uid)
-            self.held.mark_group(uid)
+            if self.state.holdings:
+                self.held.mark_group(uid)
 
     def is_dirty(self, uid: str) -> bool:
         """Say whether a set is to be looked at whatever the nodes do."""
@@ -135,7 +136,7 @@ class Picture:
     def line_up(self, uid: str) -> None:
         """Say that something about a set's place in the line changed."""
         self._moved[uid] = True
-        if self.held.members.count(uid):
+        if self.state.holdings and self.held.members.count(uid):
             self.held.line_up(uid)
 
     def _line_up(self, uid: str) -> None:
@@ -151,7 +152,7 @@ class Picture:
             return
         pod = self.launcher_of(vmi)
         groups: tuple[Group, ...] = (DIRTY,) if dirty else ()
-        if gpu_set is not None and pod is not None and may_be_served(vmi):
+        if gpu_set is not None and gpu_set.reason is not None and pod is not None and may_be_served(vmi):
             own = own_units(self.held.of(uid)) if gpu_set.held else {}
             groups += woken_by(gpu_set.reason, units(gpu_set), own.values())
             groups += budget_groups(gpu_set.reason, gpu_set.over)

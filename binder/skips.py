@@ -137,7 +137,11 @@ class Skips:
 
     def ended(self) -> list[str]:
         """Forget what is old; return the VMs whose skips have ended by now, in the order of their ends."""
-        now_ns, found = self._state.now_ns, dict[str, bool]()
+        now_ns = self._state.now_ns
+        if not self.due or self.due[0][0] > now_ns:
+            # This is asked at every input.
+            return []
+        found = dict[str, bool]()
         while self.due and self.due[0][0] <= now_ns:
             at_ns, key, node = heapq.heappop(self.due)
             skip = self.at(key, node)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from binder.members import Members
 from binder.rules.serving import HARD_EFFECTS, tolerates
 from binder.state import GpuSet, Holding, State, Touch
-from binder.usage import Usage, claims_of, units
-from schemas.objects import AnyView, NodeView, Taint
+from binder.usage import Usage, claims_of
+from schemas.objects import AnyView, Taint
 
 SECOND = 1_000_000_000
 GONE_NS = 60 * SECOND
@@ -96,11 +96,8 @@ class Troubles:
         _move(self.holdings, key, before.node if before else "", after.node if after else "")
 
     def settle(self, before: GpuSet | Holding | None, after: GpuSet | Holding | None) -> None:
-        """Look at the nodes of a booking that changed: it may be let go now where it could not be before."""
-        if isinstance(before, GpuSet) and isinstance(after, GpuSet) and _weighs_the_same(before, after):
-            self.look(after.node)
-            return
-        for name in dict.fromkeys(side.node for side in (before, after) if side is not None):
+        """Look at the nodes of a booking that came, went, or asks for something else now."""
+        for name in {side.node: True for side in (before, after) if side is not None}:
             self.refresh(name)
 
     def node_changed(self, name: str, before: AnyView | None, after: AnyView | None) -> None:
@@ -133,7 +130,7 @@ class Troubles:
 
     def look(self, name: str) -> None:
         """Mark a node for the next pass, if it can't keep what is booked on it."""
-        if overdue(self._state, name):
+        if name in self._state.troubles and overdue(self._state, name):
             self._state.dirty_nodes[name] = self._state.dirty_nodes.get(name, 0) | OVERDUE
 
     def look_everywhere(self) -> None:
@@ -150,9 +147,8 @@ class Troubles:
 
     def words(self, name: str) -> Iterator[str]:
         """Tell what is wrong with a node for what is booked on it, from the tables as they stand."""
-        sets, state = [self._state.sets[uid] for uid in self.sets.of(name)], self._state
-        claims = [state.holdings[key].claim for key in self.holdings.of(name)]
-        if not sets and not claims:
+        state, uids, keys = self._state, self.sets.of(name), self.holdings.of(name)
+        if not uids and not keys:
             return
         node = self._usage.node(name)
         if node is None:
@@ -161,18 +157,15 @@ class Troubles:
         if not node.ready:
             yield NOT_READY
         hard = [taint for taint in node.taints if taint.effect in HARD_EFFECTS]
-        if hard:
-            classes = dict.fromkeys(name for gpu_set in sets for name in classes_of(gpu_set))
-            classes |= dict.fromkeys(claim.class_name for claim in claims)
-            yield from sorted(dict.fromkeys(taint_word(one) for one in hard if not is_borne(state, one, classes)))
-        yield from self._shorts(node, sets, [claim.resource for claim in claims])
-
-    def _shorts(self, node: NodeView, sets: list[GpuSet], resources: list[str]) -> Iterator[str]:
-        booked = {resource: True for gpu_set in sets for resource in units(gpu_set)} | dict.fromkeys(resources, True)
-        for resource in sorted(booked):
-            missing = -self._usage.free(node, resource)
-            if missing > 0:
-                yield f"{SHORT}{resource}={missing}"
+        overused = self._usage.overused(node)
+        if not hard and not overused:
+            # Nearly always; what is booked on the node need not be gone through.
+            return
+        booked = [claim for uid in uids for claim in claims_of(state.sets[uid])]
+        booked += [state.holdings[key].claim for key in keys]
+        classes, resources = {claim.class_name: True for claim in booked}, {claim.resource: True for claim in booked}
+        yield from sorted(dict.fromkeys(taint_word(one) for one in hard if not is_borne(state, one, classes)))
+        yield from (f"{SHORT}{resource}={overused[resource]}" for resource in sorted(resources) if resource in overused)
 
     def open_dues(self) -> list[tuple[int, str]]:
         """Return the ends of graces that are still to come, each once."""
@@ -188,18 +181,10 @@ class Troubles:
             heapq.heappush(self.due, (at_ns, name))
 
 
-def _weighs_the_same(before: GpuSet, after: GpuSet) -> bool:
-    """Say whether a set asks the same of the same node."""
-    return (before.node, before.claims, before.held, before.requests) == (
-        after.node,
-        after.claims,
-        after.held,
-        after.requests,
-    )
-
-
 def _move(members: Members, member: str, before: str, after: str) -> None:
-    if before and before != after:
+    if before == after:
+        return
+    if before:
         members.drop(before, member)
     if after:
         members.add(after, member)

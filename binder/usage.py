@@ -38,6 +38,11 @@ class Usage:
         used = self.used.get(node.name)
         return node.allocatable.get(resource, 0) - (used.get(resource, 0) if used else 0)
 
+    def overused(self, node: NodeView) -> Amounts:
+        """Return by resource how much more is used of a node than it offers."""
+        used, offered = self.used.get(node.name, {}), node.allocatable
+        return {name: amount - offered.get(name, 0) for name, amount in used.items() if amount > offered.get(name, 0)}
+
     def roomy(self, resource: str, count: int) -> Iterator[str]:
         """Return the nodes with at least `count` units free, fullest first, then by name."""
         ranked = self.ranked.get(resource, [])

@@ -1,5 +1,6 @@
-"""What an event of a watch has to say: a view that was not shown yet, a deletion, or nothing new."""
+"""What the events of a watch have to say: views that were not shown yet, deletions, or nothing new."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import structlog
@@ -14,13 +15,29 @@ _DELETED: Final = "DELETED"
 log = structlog.get_logger()
 
 
-def news_of(source: Source, shown: Shown, event: WatchEvent) -> tuple[AnyView | Gone | None, str]:
-    """Return what of an event must be published, and the version it carries ('' if that can't be read)."""
-    try:
-        read = source.gone if event.type == _DELETED else source.view
-        seen = read(event.object)
-    except Unreadable as error:
-        remedy = "correct that field of the object; until then it counts as it was last known"
-        log.warning("an object can't be read", object=str(error), remedy=remedy)
-        return shown.keep(error.identity), error.identity.resource_version
-    return shown.take(seen), seen.rv
+class News:
+    """What is news of one kind. `unreadable`, `dropped`: objects that can't be read, changes that no view shows."""
+
+    def __init__(self) -> None:
+        self.shown = Shown()
+        self.unreadable = 0
+        self.dropped = 0
+
+    def of(self, source: Source, event: WatchEvent) -> tuple[AnyView | Gone | None, str]:
+        """Return what of an event must be published, and the version it carries ('' if that can't be read)."""
+        try:
+            read = source.gone if event.type == _DELETED else source.view
+            seen = read(event.object)
+        except Unreadable as error:
+            self.unreadable += 1
+            remedy = "correct that field of the object; until then it counts as it was last known"
+            log.warning("an object can't be read", object=str(error), remedy=remedy)
+            return self.shown.keep(error.identity), error.identity.resource_version
+        return self.shown.take(seen), seen.rv
+
+    def changes(self, found: Iterable[AnyView | Gone | None]) -> list[AnyView | Gone]:
+        """Return what there is to publish; nothing new is counted."""
+        items = list(found)
+        news = [item for item in items if item is not None]
+        self.dropped += len(items) - len(news)
+        return news

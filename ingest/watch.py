@@ -15,16 +15,15 @@ from msgspec.structs import replace
 
 from binder.kube import ApiError, Kube, ListPage, WatchEvent
 from ingest.backoff import Backoff
-from ingest.changes import Shown
 from ingest.marks import Marks
 from ingest.metadata import read_identity
-from ingest.news import news_of
+from ingest.news import News
 from ingest.outlet import Outlet
 from ingest.patience import Patience
 from ingest.reading import Reading
 from ingest.sources import Source
 from schemas.events import CHANGES_PER_CHUNK_MAX
-from schemas.objects import AnyView, Gone, rv_after
+from schemas.objects import rv_after
 
 PAGE: Final = 500
 WATCH_S: Final = (240, 300)
@@ -79,7 +78,7 @@ class Watching:
         self._unserved_s = unserved_s
         self._on_rewind = on_rewind
         self._is_rewound = False
-        self._shown = Shown()
+        self.news = News()
         self._session = 0
         self._asks = 0
         self._rounds_left = 0
@@ -132,7 +131,7 @@ class Watching:
 
     async def _hold_session(self, *, rewound: bool) -> None:
         self._marks.forget(self._kind)
-        self._shown.relist()
+        self.news.shown.relist()
         self._is_rewound = False
         self._moved = False
         self._session = await self._outlet.open(self._kind, rewound=rewound)
@@ -149,10 +148,10 @@ class Watching:
             if not version and not rewound and rv_after(self.version, page.resource_version):
                 raise self._went_back()
             version, token = page.resource_version, page.continue_token
-            news = [news_of(self.source, self._shown, WatchEvent("ADDED", item))[0] for item in page.items]
-            await self._publish(news)
+            news = [self.news.of(self.source, WatchEvent("ADDED", item))[0] for item in page.items]
+            await self._outlet.changes(self._kind, self._session, self.news.changes(news))
         await self._outlet.synced(self._kind, self._session, version)
-        self._shown.listed()
+        self.news.shown.listed()
         self.version = version
 
     def _went_back(self) -> _NewSession:
@@ -271,12 +270,12 @@ class Watching:
             if event.type == _BOOKMARK:
                 bookmark, version = True, read_identity(event.object).resource_version
             else:
-                item, version = news_of(self.source, self._shown, event)
+                item, version = self.news.of(self.source, event)
                 news.append(item)
             if version and rv_after(newest, version):
                 raise self._went_back()
             newest = version or newest
-        await self._publish(news)
+        await self._outlet.changes(self._kind, self._session, self.news.changes(news))
         self.version = newest
         if not self._answer() and bookmark:
             self._marks.note(self._kind, self._session, newest)
@@ -288,11 +287,6 @@ class Watching:
         self._target, self._rounds_left = "", 0
         self._marks.note(self._kind, self._session, self.version, asked=True)
         return True
-
-    async def _publish(self, news: Sequence[AnyView | Gone | None]) -> None:
-        changes = [item for item in news if item is not None]
-        if changes:
-            await self._outlet.changes(self._kind, self._session, changes)
 
     async def _pause(self, seconds: float) -> None:
         """Wait so long, or until `ask`."""

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from binder import evolve_holdings, evolve_sets, keeping, moving, skips, troubles
 from binder.book import Book
 from binder.state import GpuSet
+from binder.usage import Usage
 from schemas import decisions as d
 from schemas.objects import NodeView, Stamp
 from schemas.reasons import Unkept
@@ -85,12 +86,12 @@ def same_name_same_machine(patch: pytest.MonkeyPatch) -> None:
 
 def absent_key_is_no_loss(patch: pytest.MonkeyPatch) -> None:
     """A resource that a node does not name any more is not short."""
-    real = troubles.Troubles._shorts
+    real = Usage.overused
 
-    def shorts(self: Any, node: NodeView, sets: Any, resources: list[str]) -> Iterator[str]:
-        return (word for word in real(self, node, sets, resources) if troubles.short_of(word)[0] in node.allocatable)
+    def overused(self: Usage, node: NodeView) -> dict[str, int]:
+        return {name: amount for name, amount in real(self, node).items() if name in node.allocatable}
 
-    patch.setattr(troubles.Troubles, "_shorts", shorts)
+    patch.setattr(Usage, "overused", overused)
 
 
 def taints_are_losses(patch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ async def test_a_change_that_no_view_shows_is_dropped() -> None:
         put(server, kinds.NODE, "node", "a", spec__unschedulable=None)
         await settled(server, leader, ingest)
         news = of_kind(leader, "nodes")[before:]
-    assert watching.dropped == 5
+    assert watching.news.dropped == 5
     assert [len(event.changes) for _, event in news if isinstance(event, Changes)] == [1]
 
 
@@ -228,7 +228,7 @@ async def test_an_unreadable_update_changes_nothing_and_stops_nobody(error_logs:
         server.store.compact()
         await until(lambda: "c" in leader.folded()["nodes"], "listed anew")
         assert leader.folded()["nodes"]["a"] == known
-        assert ingest.watching["nodes"].unreadable >= 2
+        assert ingest.watching["nodes"].news.unreadable >= 2
         put(server, kinds.NODE, "node", "a", spec__unschedulable=None)
         await settled(server, leader, ingest)
 
