@@ -41,6 +41,10 @@ class Book(Picture):
         super().__init__(state)
         self._rebuild()
 
+    def derive(self) -> None:
+        """Derive everything anew from the state's tables, which were exchanged."""
+        Book.__init__(self, self.state)
+
     def _rebuild(self) -> None:
         state, dirty_nodes, dirty_holdings = self.state, dict(self.state.dirty_nodes), dict(self.state.dirty_holdings)
         dirty_budgets = dict(state.dirty_budgets)

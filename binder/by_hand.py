@@ -54,7 +54,7 @@ def answer(book: Book, command: Command) -> Iterator[d.Decision]:
 
 def deed(book: Book, command: Command) -> Deed:
     """Find what a command to move or release leads to; raises `Refused`."""
-    if not book.may_place_claims():
+    if not book.may_place_claims() or book.state.adopting:
         raise Refused(NOT_NOW)
     if command.node and book.state.node(command.node) is None:
         raise Refused(f"there is no node {command.node}")

@@ -8,6 +8,7 @@ the next, so that the next one sees it (D2). It reads the state and never change
 from collections.abc import Iterator
 
 from binder import by_hand
+from binder.adopting import taking_over
 from binder.book import Book
 from binder.decide_classes import guarding
 from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
@@ -45,6 +46,10 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
 
 
 def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
+    if book.state.adopting:
+        # First of all, what was decided by a log that is lost: nothing is ended, freed or placed beside it (T4).
+        yield from taking_over(book, spent)
+        return
     # 2. What is being deleted may go once nothing uses it, whether or not KubeVirt is there (F1, C23).
     if book.held.freeable and may_finalize(book):
         yield from _freed(book, spent)
@@ -62,6 +67,8 @@ def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
 
 def is_left_over(book: Book) -> bool:
     """Say whether something stays to be decided that no further input is needed for (T5)."""
+    if book.state.adopting:
+        return book.may_place_claims()
     finalizers = bool(book.held.freeable or book.class_use.due) and may_finalize(book)
     return finalizers or has_work(book)
 

@@ -7,7 +7,15 @@ a restart logged decisions are applied by the same functions, never decided agai
 import msgspec
 from msgspec.structs import replace
 
-from binder import commands, evolve_holdings, evolve_licences, evolve_objects, evolve_sets, evolve_skips
+from binder import (
+    commands,
+    evolve_adoption,
+    evolve_holdings,
+    evolve_licences,
+    evolve_objects,
+    evolve_sets,
+    evolve_skips,
+)
 from binder.book import Book
 from binder.licences import LICENCE_DECISIONS, licence_key, may_license
 from binder.records import ClassGuard
@@ -26,8 +34,11 @@ SETS_PER_INPUT_MAX = 64
 BYTES_PER_INPUT_MAX = 512 * 1024
 """How many bytes of decisions one input may lead to before the rest waits likewise: affinities can be long (T5)."""
 
-SET_DECISIONS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.NodeSkipped, d.VmiGivenUp, d.SetClosed)
-HELD_DECISIONS = (d.HeldPlaced, d.HeldLost, d.HeldWaits)
+SET_DECISIONS = (
+    *(d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.NodeSkipped, d.VmiGivenUp, d.SetClosed),
+    *(d.SetAdopted, d.LauncherAdopted),
+)
+HELD_DECISIONS = (d.HeldPlaced, d.HeldLost, d.HeldWaits, d.HeldAdopted)
 UID_DECISIONS = (d.ClaimDropped, d.HeldFreed, d.ClassGuarded, d.ClassFreed)
 LAST_WORDS = (d.SetPlaced, d.SetWaits, d.SetClosed)
 """Decisions after which a pass has nothing more to say of a set."""
@@ -139,6 +150,14 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
             evolve_licences.blocked(book, decision)
         case d.LicenceMissing():
             evolve_licences.missing(book, stamp, decision)
+        case d.LauncherAdopted():
+            evolve_adoption.launcher_adopted(book, decision)
+        case d.SetAdopted():
+            evolve_adoption.set_adopted(book, stamp, decision)
+        case d.HeldAdopted():
+            evolve_adoption.held_adopted(book, stamp, decision)
+        case d.Adopted():
+            evolve_adoption.adopted(book)
         case d.ClaimDropped() | d.VmiAdmitted() | d.Refused() | d.Rejected():
             pass
 
@@ -160,7 +179,7 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
     state = book.state
     bounded = bound_reached(decided)
     evolve_licences.settle(book, decided, bounded=bounded)
-    if not book.may_place_claims():
+    if not book.may_place_claims() or is_adoption(state, decided):
         return
     if not bounded:
         for key in list(state.dirty_holdings) if state.dirty_holdings else ():
@@ -178,6 +197,11 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
         elif isinstance(decision, d.HeldPlaced | d.HeldWaits):
             for claim in decision.claims:
                 book.held.unmark(f"{decision.namespace}/{claim.name}")
+
+
+def is_adoption(state: State, decided: tuple[d.Decision, ...]) -> bool:
+    """Say whether an input's pass booked what was found, and looked at nothing else."""
+    return state.adopting or any(isinstance(decision, d.Adopted) for decision in decided)
 
 
 def _settle_sets(book: Book) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from binder.book import Book
 from binder.evolve import SET_DECISIONS, evolve_epoch
+from binder.evolve_adoption import begin
 from binder.journal import Gap, Journal, Message, Unavailable, Unclear
 from binder.logbook import CONFIRM_SECONDS, DataLoss, LogReader, Said
 from binder.state import State, empty_state
@@ -92,7 +93,7 @@ class Follower:
     async def _fold(self, said: Said) -> Step:
         match said.record:
             case Genesis():
-                self.book.state.generation = said.record.generation
+                await self._begin(said.record)
             case Epoch():
                 evolve_epoch(self.book, said.message.sequence, said.record)
             case Void():
@@ -100,6 +101,14 @@ class Follower:
             case Frame():
                 return await self._fold_frame(said, said.record)
         return Step(said, self.book.state)
+
+    async def _begin(self, genesis: Genesis) -> None:
+        """A later generation reads its inputs from where its genesis says (T4)."""
+        begin(self.book, genesis)
+        if genesis.adopts:
+            await self.close()
+            self._events = None
+            self._waiting.clear()
 
     async def _fold_frame(self, said: Said, frame: Frame) -> Step:
         entries = {entry.cause: entry.decisions for entry in frame.entries}

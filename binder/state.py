@@ -204,6 +204,7 @@ class State(Tables, msgspec.Struct, omit_defaults=True):
     launcher, by VM and node. `holdings`: held claims by key. `kept`: the node that is kept for the set which has
     waited longest. `troubles`: since when a node can't keep what is booked on it (`binder.troubles`). `class_guards`:
     what was decided of classes' finalizers. `licences`: copies by key. `paused`: who paused placing by a command.
+    `adopting`: what the cluster shows is booked first, and nothing else is decided on it until then (T4).
     `dirty_*`: what the next pass must look at: sets by VMI uid, claims, held claims and copies (classes: `/CLASS`) by
     key, nodes by name with `Touch` bits, budgets by "NAMESPACE KEY" with `Loosened` bits. `voided`: inputs that no
     fold may read, by EVENTS sequence in digits, and who said so.
@@ -230,6 +231,7 @@ class State(Tables, msgspec.Struct, omit_defaults=True):
     licences: dict[str, LicenceCopy] = {}
     licence_troubles: dict[str, LicenceTrouble] = {}
     paused: str = ""
+    adopting: bool = False
     dirty_sets: dict[str, bool] = {}
     dirty_claims: dict[str, bool] = {}
     dirty_holdings: dict[str, bool] = {}

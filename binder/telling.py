@@ -18,6 +18,10 @@ AboutClaims = (
     | d.ClassGuarded
     | d.ClassFreed
     | d.ClaimDropped
+    | d.LauncherAdopted
+    | d.SetAdopted
+    | d.HeldAdopted
+    | d.Adopted
 )
 AboutLicences = d.LicenceCopied | d.LicenceDropped | d.LicenceBlocked | d.LicenceMissing
 
@@ -143,6 +147,15 @@ def _told_of_claims(decision: AboutClaims) -> str:
             return f"class {decision.name} waits, when it is deleted, for what uses it"
         case d.ClassFreed():
             return f"class {decision.name} may go: nothing uses it"
+        case d.LauncherAdopted():
+            return f"the launcher of {_vmi(decision.vmi)} that waits behind our gate is taken over"
+        case d.SetAdopted():
+            return f"{_vmi(decision.vmi)} is on {decision.node}, as its pod {decision.pod} was found"
+        case d.HeldAdopted():
+            where = f"on {decision.node}, as it was found" if decision.node else f"is lost: {decision.message}"
+            return f"{_held(decision)} {where}"
+        case d.Adopted():
+            return f"taken over: {decision.sets} VMs on nodes, {decision.held} held claims"
 
 
 def _told_of_licences(decision: AboutLicences) -> str:
@@ -157,11 +170,11 @@ def _told_of_licences(decision: AboutLicences) -> str:
             return f"class {decision.name}, {decision.reason}: {decision.message}"
 
 
-def _held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> str:
+def _held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits | d.HeldAdopted) -> str:
     return "claim " + ", ".join(f"{decision.namespace}/{claim.name}" for claim in decision.claims)
 
 
-def every_claim(opened: d.SetOpened) -> Iterator[d.TemplateClaim | d.HeldClaim]:
+def every_claim(opened: d.SetOpened | d.SetAdopted) -> Iterator[d.TemplateClaim | d.HeldClaim]:
     """Return the claims of a set that was opened, its own and the held ones."""
     yield from opened.claims
     yield from opened.held
@@ -228,7 +241,7 @@ def _about_view(kind: str, view: AnyView | Gone) -> Iterator[str]:
 def about_decision(decision: d.Decision) -> frozenset[str]:
     """Return the subjects of a decision, as `about_event` names them."""
     match decision:
-        case d.Rejected():
+        case d.Rejected() | d.Adopted():
             return frozenset()
         case d.Commanded():
             return _commanded(decision.namespace, decision.name, decision.node)
@@ -236,13 +249,14 @@ def about_decision(decision: d.Decision) -> frozenset[str]:
             return frozenset({f"vm {decision.namespace}/{decision.name}"})
         case d.SetPlaced() | d.SetReleased() | d.NodeSkipped() | d.VmiGivenUp() | d.NodeKept():
             return frozenset({f"vm {_vmi(decision.vmi)}"} | _node(decision.node))
-        case d.SetOpened():
+        case d.SetOpened() | d.SetAdopted():
             classes = {f"class {claim.class_name}" for claim in every_claim(decision)}
             held = {f"claim {decision.vmi.namespace}/{claim.name}" for claim in decision.held}
-            return frozenset({f"vm {_vmi(decision.vmi)}"} | classes | held)
-        case d.PodAdmitted() | d.SetWaits() | d.SetClosed():
+            node = _node(decision.node) if isinstance(decision, d.SetAdopted) else frozenset()
+            return frozenset({f"vm {_vmi(decision.vmi)}"} | classes | held) | node
+        case d.PodAdmitted() | d.LauncherAdopted() | d.SetWaits() | d.SetClosed():
             return frozenset({f"vm {_vmi(decision.vmi)}"})
-        case d.HeldPlaced() | d.HeldLost():
+        case d.HeldPlaced() | d.HeldLost() | d.HeldAdopted():
             return _about_held(decision) | _node(decision.node)
         case d.HeldWaits():
             return _about_held(decision)
@@ -265,6 +279,6 @@ def _commanded(namespace: str, name: str, node: str) -> frozenset[str]:
     return frozenset({f"vm {namespace}/{name}", f"claim {namespace}/{name}"} if name else ()) | _node(node)
 
 
-def _about_held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> frozenset[str]:
+def _about_held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits | d.HeldAdopted) -> frozenset[str]:
     claims = {f"claim {decision.namespace}/{claim.name}" for claim in decision.claims}
     return frozenset(claims | {f"class {claim.class_name}" for claim in decision.claims})

@@ -29,8 +29,8 @@ class Tip(msgspec.Struct, frozen=True):
     """A verified log up to `sequence`: who it is, its newest epoch, its chain hash, the inputs decided on.
 
     `before` is the hash before the last message, so that one read proves that the log still holds it.
-    `covers_to` is the last EVENTS sequence decided on; -1 after a later generation's genesis, whose
-    first frame begins where it must. `epoch` is 0 while nobody has led this generation.
+    `covers_to` is the last EVENTS sequence decided on; -1 after a later generation's genesis that does not say
+    where its inputs begin: its first frame begins where it must. `epoch` is 0 while nobody has led this generation.
     """
 
     log_id: str = ""
@@ -101,14 +101,16 @@ def _begun(tip: Tip, sequence: int, genesis: Genesis) -> Tip:
     if not genesis.log_id:
         raise BrokenLog(sequence, "a genesis without a log id")
     if tip.sequence == 0:
-        return Tip(log_id=genesis.log_id, generation=genesis.generation)
+        return Tip(log_id=genesis.log_id, generation=genesis.generation, covers_to=genesis.events_last)
     if (genesis.log_id, genesis.generation) != (tip.log_id, tip.generation + 1):
         raise BrokenLog(
             sequence,
             f"a genesis of log {genesis.log_id!r}, generation {genesis.generation}, "
             f"where only {tip.log_id!r}, generation {tip.generation + 1} may begin",
         )
-    return msgspec.structs.replace(tip, generation=genesis.generation, epoch=0, covers_to=_OPEN)
+    # A log from before generations said where they begin: the first frame does.
+    covers_to = genesis.events_last if genesis.adopts else _OPEN
+    return msgspec.structs.replace(tip, generation=genesis.generation, epoch=0, covers_to=covers_to)
 
 
 def _check_frame(tip: Tip, sequence: int, frame: Frame) -> None:

@@ -108,6 +108,8 @@ class BudgetCounts:
 
     async def write(self, book: Book) -> None:
         """Write each budget whose status does not show what is counted now, several side by side."""
+        if book.state.adopting:
+            return
         views = [view for view in book.state.objects["gpubudgets"].values() if isinstance(view, BudgetView)]
         self._shown = {view.key: self._shown[view.key] for view in views if view.key in self._shown}
         self._later = False

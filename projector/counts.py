@@ -106,7 +106,9 @@ class ClassCounts:
             await asyncio.sleep(SECONDS_BETWEEN)
 
     async def write(self, book: Book) -> None:
-        """Write each class whose status does not show what is counted now."""
+        """Write each class whose status does not show what is counted now; nothing before that is known (T4)."""
+        if book.state.adopting:
+            return
         counted = amounts(book)
         stamp = ShownStamp(book.state.generation, book.state.events_seq, 0)
         self._shown = {name: shown for name, shown in self._shown.items() if name in counted}

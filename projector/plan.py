@@ -66,6 +66,9 @@ def guards_told(state: State) -> tuple[tuple[Single, Stamp], ...]:
 
 def undecided(state: State) -> tuple[DropClaim, ...]:
     """Name the template claims of living VMIs that no set names: at a start, what was told to go before it (T14)."""
+    if state.adopting:
+        # What was decided of them before this log began is not booked yet.
+        return ()
     decided = {f"{one.vmi.namespace}/{claim.name}" for one in state.sets.values() for claim in one.claims}
     alive = {vmi.uid for vmi in state.objects["virtualmachineinstances"].values()}
     found = []

@@ -124,7 +124,7 @@ class Projector:
             self._take_set(state, uid)
         for stamp, decision in decided:
             match decision:
-                case d.HeldPlaced() | d.HeldLost() | d.HeldWaits():
+                case d.HeldPlaced() | d.HeldLost() | d.HeldWaits() | d.HeldAdopted():
                     for claim in decision.claims:
                         self._take_held(state, f"{decision.namespace}/{claim.name}")
                 case d.HeldFreed():

@@ -20,7 +20,17 @@ from projector.reads import read
 from projector.records import Record, Records, SeenRecord, shows
 from projector.rounds import Looked, Rounds
 from projector.verdicts import Kind
-from schemas.decisions import Decision, HeldClaim, HeldFreed, HeldLost, HeldPlaced, HeldWaits, TemplateClaim
+from schemas.decisions import (
+    Adopted,
+    Decision,
+    HeldAdopted,
+    HeldClaim,
+    HeldFreed,
+    HeldLost,
+    HeldPlaced,
+    HeldWaits,
+    TemplateClaim,
+)
 from schemas.kinds import GPU_CLAIM, WORKLOAD
 from schemas.objects import Stamp
 from schemas.stamping import stamp_text
@@ -76,7 +86,9 @@ class UsageRecords:
                     self._rounds.put(f"{gpu_set.vmi.namespace}/{claim.name}")
         for _, decision in decided:
             match decision:
-                case HeldPlaced() | HeldLost() | HeldWaits():
+                case Adopted():
+                    self._all()
+                case HeldPlaced() | HeldLost() | HeldWaits() | HeldAdopted():
                     for held in decision.claims:
                         self._rounds.put(f"{decision.namespace}/{held.name}")
                 case HeldFreed():
@@ -122,7 +134,12 @@ class UsageRecords:
     async def _look(self, key: str) -> Looked:
         """Compare one claim's record with what was decided, and write it where they differ."""
         claim = self._claims.get(*key.split("/", 1))
-        if self._state is None or claim is None or not (self._claims.synced and self._seen.synced):
+        if (
+            self._state is None
+            or self._state.adopting
+            or claim is None
+            or not (self._claims.synced and self._seen.synced)
+        ):
             return Looked.DONE
         record = record_of(self._state, claim)
         if record is None:

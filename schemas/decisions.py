@@ -6,51 +6,15 @@ every reader (T6): a skipped decision would be another history.
 
 import msgspec
 
-from schemas import licence_decisions
+from schemas import adoption_decisions, decided, licence_decisions
 from schemas.decided import Decided
 from schemas.objects import NodeSelectorTerm, Toleration
 from schemas.reasons import GiveUp, Order, Placing, Refusal, Release, Unkept, Wait
 
-
-class VmiId(msgspec.Struct, frozen=True, order=True, gc=False):
-    """A VMI by namespace, name and uid: the same name comes back with another uid."""
-
-    namespace: str
-    name: str
-    uid: str
-
-
-class TemplateClaim(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One class entry of a VMI as a claim: `count` units of `class_name`, counted by `resource` (T24)."""
-
-    name: str
-    class_name: str
-    count: int
-    resource: str
-
-
-class HeldClaim(msgspec.Struct, frozen=True, order=True, omit_defaults=True, gc=False):
-    """A claim that a tenant ordered, by name and uid: `count` units of `class_name`, counted by `resource` (T24).
-
-    `resource` is the one it was first placed under, else the class's of now.
-    """
-
-    name: str
-    uid: str
-    class_name: str
-    count: int
-    resource: str
-
-
-class Over(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A budget that leaves too little of a key: whose it is, what it allows, what is used, how many more were asked."""
-
-    namespace: str
-    budget: str
-    key: str
-    hard: int
-    used: int
-    asked: int
+VmiId = decided.VmiId
+TemplateClaim = decided.TemplateClaim
+HeldClaim = decided.HeldClaim
+Over = decided.Over
 
 
 class Rejected(Decided, frozen=True, tag="rejected"):
@@ -259,6 +223,10 @@ LicenceCopied = licence_decisions.LicenceCopied
 LicenceDropped = licence_decisions.LicenceDropped
 LicenceBlocked = licence_decisions.LicenceBlocked
 LicenceMissing = licence_decisions.LicenceMissing
+LauncherAdopted = adoption_decisions.LauncherAdopted
+SetAdopted = adoption_decisions.SetAdopted
+HeldAdopted = adoption_decisions.HeldAdopted
+Adopted = adoption_decisions.Adopted
 
 Decision = (
     Rejected
@@ -285,4 +253,8 @@ Decision = (
     | LicenceBlocked
     | LicenceMissing
     | Commanded
+    | LauncherAdopted
+    | SetAdopted
+    | HeldAdopted
+    | Adopted
 )

@@ -16,13 +16,19 @@ LOG_VERSION = 1
 
 
 class Genesis(msgspec.Struct, frozen=True, tag="genesis", omit_defaults=True):
-    """The first record of a generation: the log's identity and the cluster it belongs to (T4)."""
+    """The first record of a generation: the log's identity and the cluster it belongs to (T4).
+
+    A later generation knows nothing of what was decided before it. `adopts`: it begins by booking what the cluster
+    shows; `events_last`: the last EVENTS message that is not of it.
+    """
 
     log_id: str
     generation: int
     cluster: str
     program: str
     version: int = LOG_VERSION
+    adopts: bool = False
+    events_last: int = 0
 
 
 class Epoch(msgspec.Struct, frozen=True, tag="epoch", omit_defaults=True):

@@ -85,6 +85,7 @@ class Unkept(StrEnum):
     NODE_TAINTED = "NodeTainted"
     UNITS_GONE = "UnitsGone"
     SPLIT = "NoNodeForAll"
+    BEFORE = "LostBefore"
     COMMANDED = "Commanded"
 
 

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from binder.book import Book
 from binder.evolve import evolve_epoch, is_dirty
+from binder.evolve_adoption import begin
 from binder.snapshot import decode_state, encode_state
 from binder.state import NEEDED_KINDS, empty_state
 from schemas import decisions as d
 from schemas import events as e
 from schemas.decisions import VmiId
-from schemas.frames import Epoch
+from schemas.frames import Epoch, Genesis
 from schemas.names import GATE, POLICY_WAIT
 from schemas.objects import (
     AnyView,
@@ -150,6 +151,14 @@ class Scene:
         record = Epoch("log", self.book.state.generation or 1, holder, "n", "test", 1, self.sequence, (1,))
         self.epochs.append((self.sequence + 1, record))
         evolve_epoch(self.book, self.book.state.epoch + 1, record)
+
+    def adopt(self) -> None:
+        """Let a new generation take over what the cluster shows: every kind is listed anew by `relist`."""
+        genesis = Genesis("log", (self.book.state.generation or 1) + 1, "c", "test", 1, True, self.sequence)
+        begin(self.book, genesis)
+        self.watched = Watch()
+        self.sessions.clear()
+        self.epoch("adopter")
 
     def restart(self) -> None:
         """Let the binder go on from its snapshot's bytes."""

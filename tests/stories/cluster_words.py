@@ -163,6 +163,11 @@ class ClusterWords:
         self.scene.epoch()
         return ()
 
+    def do_adopt(self, _: Words) -> Iterable[d.Decision]:
+        """`adopt`: the log is lost; a new generation lists what is there, and takes it over."""
+        self.scene.adopt()
+        return [one for kind in self.scene.objects for one in self.scene.relist(kind)]
+
     def do_open(self, words: Words) -> Iterable[d.Decision]:
         """`open KIND [rewound]`: a session begins."""
         rewound = words.flag("rewound")

@@ -170,6 +170,17 @@ def _told_of_claims(decision: AboutClaims) -> str:
             return f"guards class {decision.name}"
         case d.ClassFreed():
             return f"frees class {decision.name}"
+        case d.LauncherAdopted():
+            return f"takes over the launcher of {_who(decision.vmi)}: {', '.join(decision.requests)}"
+        case d.SetAdopted():
+            claims = ", ".join(f"{one.class_name} x{one.count} by {one.resource}" for one in every_claim(decision))
+            shared = f", beside {decision.former}" if decision.former else ""
+            return f"takes over {_who(decision.vmi)} on {decision.node} with {decision.pod}{shared}: {claims}"
+        case d.HeldAdopted():
+            where = f"on {decision.node}" if decision.node else f"as lost: {decision.lost}"
+            return f"takes over {_held(decision)} {where}"
+        case d.Adopted():
+            return f"has taken over {decision.sets} sets, {decision.held} claims"
 
 
 def _toleration(one: Toleration) -> str:
@@ -178,7 +189,7 @@ def _toleration(one: Toleration) -> str:
     )
 
 
-def _held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits) -> str:
+def _held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits | d.HeldAdopted) -> str:
     return "claim " + ", ".join(claim.name for claim in decision.claims)
 
 
