@@ -7,16 +7,18 @@ units there (T4).
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from binder.book import Book
 from binder.decide_set import claim_name
 from binder.evolve import Spent
 from binder.holdings import units_of
 from binder.launchers import claim_names, class_entries, gated_launchers, newest
 from binder.state import GpuSet, Holding
-from binder.usage import units
+from binder.usage import Amounts, units
 from schemas import decisions as d
 from schemas.claims import Phase
-from schemas.names import GATE, NODE_NAME_FIELD, POLICY_WAIT
+from schemas.names import GATE, KUBEVIRT_DEVICES, NODE_NAME_FIELD, POLICY_WAIT
 from schemas.objects import ClaimView, PodView, Stamp, VmiView
 from schemas.reasons import Unkept
 
@@ -71,10 +73,13 @@ def booking(book: Book, vmi: VmiView) -> d.SetAdopted | None:
     pod = let_go(book, vmi)
     if pod is None:
         return None
-    claims, held = _claims(book, vmi), _held(book, vmi)
-    if claims is None or held is None or not (claims or held):
-        return None
-    if not _requests(book, pod, GpuSet(_id(vmi), Stamp(), 0, claims, held=held)):
+    held = _held(book, vmi)
+    claims = _claims(book, vmi, pod, held) if held is not None else ()
+    if (
+        held is None
+        or not (claims or held)
+        or not _requests(book, pod, GpuSet(_id(vmi), Stamp(), 0, claims, held=held))
+    ):
         return None
     node = place_of(pod)
     temporary = [one for one in _let_go(book, vmi) if one.temporary and one.uid != pod.uid and place_of(one) == node]
@@ -125,18 +130,33 @@ def _requests(book: Book, pod: PodView, found: GpuSet) -> bool:
     )
 
 
-def _claims(book: Book, vmi: VmiView) -> tuple[d.TemplateClaim, ...] | None:
-    """Return the template claims of a VMI, counted as they show (T24), else as their classes are now."""
+def _claims(book: Book, vmi: VmiView, pod: PodView, held: tuple[d.HeldClaim, ...]) -> tuple[d.TemplateClaim, ...]:
+    """Return the template claims of a VMI: counted as they show (T24), else as its launcher requests."""
     found: list[d.TemplateClaim] = []
     for index, entry in enumerate(class_entries(vmi)):
         name = claim_name(vmi.name, vmi.uid, index)
         view = book.state.claim(f"{vmi.namespace}/{name}")
-        ours = view is not None and view.owner_uid == vmi.uid
-        resource = _resource(book, view if ours else None, entry.class_name)
-        if not resource:
-            return None
+        resource = view.resource if view is not None and view.owner_uid == vmi.uid else ""
         found.append(d.TemplateClaim(name, entry.class_name, entry.count, resource))
-    return tuple(found)
+    as_now = tuple(replace(one, resource=one.resource or _resource(book, None, one.class_name)) for one in found)
+    if _requests(book, pod, GpuSet(_id(vmi), Stamp(), 0, as_now, held=held)):
+        return as_now
+    # The class is gone, or counts by another name by now, and nobody wrote down by which.
+    unknown = sum(one.count for one in found if not one.resource)
+    rest = _rest(pod, units_of([*(one for one in found if one.resource), *held]))
+    told = [name for name, amount in rest.items() if amount == unknown]
+    only = told[0] if len(told) == 1 else ""
+    return tuple(replace(one, resource=one.resource or only) for one in found)
+
+
+def _rest(pod: PodView, known: Amounts) -> Amounts:
+    """Return what a launcher requests of devices beside what is known."""
+    rest = {name: amount - known.get(name, 0) for name, amount in sorted(pod.requests.items())}
+    return {
+        name: amount
+        for name, amount in rest.items()
+        if amount > 0 and "/" in name and not name.startswith(KUBEVIRT_DEVICES)
+    }
 
 
 def _held(book: Book, vmi: VmiView) -> tuple[d.HeldClaim, ...] | None:
@@ -188,7 +208,7 @@ def is_taken(book: Book, name: str, claim: d.HeldClaim) -> bool:
     node = book.state.node(name)
     if node is None or not node.allocatable.get(claim.resource, 0):
         return False
-    return book.free(node, claim.resource) < units_of([claim])[claim.resource]
+    return book.free(node, claim.resource) < claim.count
 
 
 def _id(vmi: VmiView) -> d.VmiId:

@@ -59,6 +59,13 @@ class Anchor:
         await self._kube.create(CONFIGMAP, self._namespace, _body(self._namespace, tip, ""))
         self._written = tip
 
+    async def replace(self, tip: Tip) -> None:
+        """Put the first place of a new generation over an anchor that stands, whatever it says. Raises `ApiError`."""
+        stored = await self._stored()
+        body = _body(self._namespace, tip, stored.metadata.resource_version)
+        await self._kube.patch(CONFIGMAP, self._namespace, ANCHOR_CONFIGMAP, body, kind=PatchKind.MERGE)
+        self._written = tip
+
     async def advance(self, tip: Tip) -> None:
         """Move the anchor forward to `tip`. Raises `ApiError`, `NotOurs` (unreadable, or another log's).
 

@@ -11,7 +11,7 @@ from binder.members import Members
 from binder.order import AGAIN, APART, DIRTY, Group, Line, Rank, budget_groups, woken_by
 from binder.state import Holding, State
 from binder.usage import Amounts, Share
-from schemas.decisions import HeldClaim
+from schemas.decisions import HeldClaim, TemplateClaim
 
 LOST, NEW = 0, 1
 """Lost groups are served before new orders (D6)."""
@@ -165,7 +165,7 @@ def counted(state: State, holding: Holding) -> HeldClaim | None:
     return HeldClaim(claim.name, claim.uid, claim.class_name, claim.count, view.resource) if view is not None else None
 
 
-def units_of(claims: Iterable[HeldClaim | None]) -> Amounts:
+def units_of(claims: Iterable[TemplateClaim | HeldClaim | None]) -> Amounts:
     """Return the units of claims by resource."""
     total: Amounts = {}
     for claim in claims:

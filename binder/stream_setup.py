@@ -108,10 +108,21 @@ async def check_streams(
             )
             continue
         found += differences(spec, described.config, replicas)
-    if journal.payload_max < MESSAGE_BYTES_MAX + _HEADROOM:
-        found.append(f"nats-server: max_payload is {journal.payload_max} bytes: set `max_payload: 4MB`")
+    found += _payload(journal)
     if found:
         raise StreamsDiffer(found)
+
+
+def check_payload(journal: JetStreamJournal) -> None:
+    """Raise `StreamsDiffer` where the server takes no message as long as ours may be; needs no stream."""
+    if found := _payload(journal):
+        raise StreamsDiffer(found)
+
+
+def _payload(journal: JetStreamJournal) -> list[str]:
+    if journal.payload_max >= MESSAGE_BYTES_MAX + _HEADROOM:
+        return []
+    return [f"nats-server: max_payload is {journal.payload_max} bytes: set `max_payload: 4MB`"]
 
 
 def check_sync(monitor_url: str) -> None:

@@ -16,7 +16,7 @@ from binder.logbook import LogReader, append_genesis
 from binder.tip import Tip
 from schemas.frames import Genesis, decode_record
 from schemas.kinds import GPU_CLAIM, NAMESPACE, POD, Resource
-from schemas.names import ANCHOR_CONFIGMAP, GATE, REFERENCE_LABEL
+from schemas.names import GATE, REFERENCE_LABEL
 from schemas.streams import DECISIONS, EVENTS
 
 _NOT_FOUND = 404
@@ -55,23 +55,24 @@ async def adopt_fresh(kube: Kube, journal: Journal, namespace: str, program: str
     await check_fresh(kube, journal, namespace)
     begun = await _begun(kube, journal)
     sequence = (
-        1 if begun else await append_genesis(journal, Genesis(secrets.token_hex(8), 1, await _cluster(kube), program))
+        1 if begun else await append_genesis(journal, Genesis(secrets.token_hex(8), 1, await cluster_id(kube), program))
     )
-    tip = await _tip(journal, sequence)
+    tip = await tip_of(journal, sequence)
     await Anchor(kube, namespace).create(tip)
     return tip
 
 
 async def _begun(kube: Kube, journal: Journal) -> bool:
     """Say whether the log is a genesis of this cluster and nothing else."""
-    if await _last(journal, DECISIONS) != 1 or await _last(journal, EVENTS) != 0:
+    if await last_of(journal, DECISIONS) != 1 or await last_of(journal, EVENTS) != 0:
         return False
     message = await journal.get(DECISIONS, 1)
     record = decode_record(message.body) if message is not None else None
-    return isinstance(record, Genesis) and record.cluster == await _cluster(kube)
+    return isinstance(record, Genesis) and record.cluster == await cluster_id(kube)
 
 
-async def _last(journal: Journal, stream: str) -> int:
+async def last_of(journal: Journal, stream: str) -> int:
+    """Return a stream's last sequence, 0 where it is empty or not there."""
     try:
         return (await journal.info(stream)).last
     except LookupError:
@@ -81,7 +82,7 @@ async def _last(journal: Journal, stream: str) -> int:
 async def check_fresh(kube: Kube, journal: Journal, namespace: str) -> None:
     """Raise `NotFresh` where something of ours stands, in NATS or in the cluster. Changes nothing."""
     for stream in (DECISIONS, EVENTS):
-        held = await _last(journal, stream)
+        held = await last_of(journal, stream)
         if held and not await _begun(kube, journal):
             raise NotFresh(
                 f"stream {stream} holds {held} messages: this NATS already serves a log; "
@@ -91,11 +92,14 @@ async def check_fresh(kube: Kube, journal: Journal, namespace: str) -> None:
     if standing is not None:
         raise NotFresh(
             f"an anchor of log {standing.log_id} stands in namespace {namespace}: check the NATS URL; "
-            f"if that log is lost, delete the ConfigMap {ANCHOR_CONFIGMAP} there and what the log decided"
+            f"if that log is lost, `gpubinder adopt` without --fresh takes over what it decided"
         )
     found = await _standing(kube)
     if found:
-        raise NotFresh(f"{found} is left of an earlier life: delete it, or find the log that decided it")
+        raise NotFresh(
+            f"{found} is left of an earlier life: find the log that decided it, "
+            "or take it over with `gpubinder adopt` without --fresh"
+        )
 
 
 async def ensure_namespace(kube: Kube, namespace: str) -> None:
@@ -109,14 +113,15 @@ async def ensure_namespace(kube: Kube, namespace: str) -> None:
         await kube.create(NAMESPACE, "", msgspec.json.encode(body))
 
 
-async def _tip(journal: Journal, sequence: int) -> Tip:
+async def tip_of(journal: Journal, sequence: int) -> Tip:
+    """Return the log's tip at a DECISIONS sequence, every message before it checked."""
     reader = LogReader(journal)
     async for _ in reader.follow(until=sequence):
         pass
     return reader.tip
 
 
-async def _cluster(kube: Kube) -> str:
+async def cluster_id(kube: Kube) -> str:
     """Return the cluster's identity: the uid of kube-system, as is the custom."""
     raw = await kube.get(NAMESPACE, "", "kube-system")
     found = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
@@ -125,16 +130,19 @@ async def _cluster(kube: Kube) -> str:
 
 async def _standing(kube: Kube) -> str:
     """Name the first object of ours, '' where there is none."""
-    async for item in _all(kube, GPU_CLAIM):
+    async for raw in listed(kube, GPU_CLAIM):
+        item = msgspec.json.decode(raw, type=_Object)
         return f"GPUClaim {item.metadata.namespace}/{item.metadata.name}"
-    async for item in _all(kube, POD):
+    async for raw in listed(kube, POD):
+        item = msgspec.json.decode(raw, type=_Object)
         gates = [gate.name for gate in item.spec.scheduling_gates]
         if GATE in gates and REFERENCE_LABEL in item.metadata.labels:
             return f"the gated pod {item.metadata.namespace}/{item.metadata.name}"
     return ""
 
 
-async def _all(kube: Kube, resource: Resource) -> AsyncIterator[_Object]:
+async def listed(kube: Kube, resource: Resource) -> AsyncIterator[msgspec.Raw]:
+    """Yield every object of a kind; none where it is not served."""
     token = ""
     while True:
         try:
@@ -144,7 +152,7 @@ async def _all(kube: Kube, resource: Resource) -> AsyncIterator[_Object]:
                 return
             raise
         for raw in page.items:
-            yield msgspec.json.decode(raw, type=_Object)
+            yield raw
         token = page.continue_token
         if not token:
             return

@@ -86,6 +86,7 @@ APPLICATION_KIND_LABEL: Final = "apps.cozystack.io/application.kind"
 
 # Kubernetes' own.
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+KUBEVIRT_DEVICES: Final = "devices.kubevirt.io/"
 NODE_NAME_FIELD: Final = "metadata.name"
 
 # Usage records: Workloads, named after the kind of what they tell of; each claim has one (F2, N3, W2).

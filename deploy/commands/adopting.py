@@ -4,7 +4,9 @@ import getpass
 import socket
 from typing import Annotated
 
+import msgspec
 import typer
+from rich.markup import escape
 
 from binder.voiding import void as skip
 from deploy.commands import options as o
@@ -33,26 +35,24 @@ def adopt(
     context: o.Context = "",
     namespace: o.Namespace = o.DEFAULT_NAMESPACE,
 ) -> None:
-    """Begin a log: make the streams, give it an identity, and [bold]anchor it in the cluster[/]. Once per cluster.
+    """Begin a log, or [bold]take over a cluster that already runs[/]: streams, identity, and an anchor in the cluster.
 
-    Needs the installer's NATS credentials; `run` only checks the streams. It refuses wherever something of
-    an earlier log stands: messages in the streams, an anchor, claims, gated launchers. An empty stream under
-    a mistyped URL is never taken for a new beginning. A NATS server of yours needs JetStream with
-    `sync_interval: always`, and `max_payload: 4MB`.
+    With --fresh, once per cluster: it refuses wherever something of an earlier log stands: messages in the
+    streams, an anchor, claims, gated launchers. Without it, where the log is lost or shorter than its anchor:
+    a new generation begins, and books what launchers, their pins and claims show before it decides anything.
+    Nothing restarts. Look at it with --dry-run first; stop every `gpubinder run` before you do it.
+    An empty stream under a mistyped URL is never taken for a new beginning. Needs the installer's NATS
+    credentials. A NATS server of yours needs JetStream with `sync_interval: always`, and `max_payload: 4MB`.
 
     [bold]Examples[/]
       gpubinder adopt --fresh                    on a nats-server of our own, over --data
       gpubinder adopt --fresh --nats nats://nats:4222 --dry-run
       gpubinder adopt --fresh --nats nats://nats:4222 --replicas 3
+      gpubinder adopt --nats nats://nats:4222 --dry-run      what it would book
     """
-    if not fresh:
-        raise typer.BadParameter(
-            "adopt begins a log on a cluster where nothing of ours stands: say --fresh. "
-            "Taking over a running cluster is not known to this version."
-        )
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     kube = o.KubeOptions(kubeconfig, context, namespace)
-    carry_out(_adopt(reach, kube, replicas, dry_run=dry_run, json=json))
+    carry_out((_adopt if fresh else _take_over)(reach, kube, replicas, dry_run=dry_run, json=json))
 
 
 async def _adopt(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dry_run: bool, json: bool) -> None:
@@ -75,6 +75,40 @@ async def _adopt(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dr
         print_json({"log": tip.log_id, "generation": tip.generation, "hash": tip.hash.hex()})
         return
     say(out(), f"log [bold]{tip.log_id}[/] begins, generation {tip.generation}, anchored in {kube.namespace}")
+
+
+async def _take_over(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dry_run: bool, json: bool) -> None:
+    from binder.stream_setup import check_payload, create_streams
+    from deploy.adopt import ensure_namespace
+    from deploy.commands.opening import open_kube, open_nats, program
+    from deploy.takeover import beginning, look, take_over
+
+    async with open_kube(kube) as client, open_nats(reach, make=not dry_run) as opened:
+        check_payload(opened.journal)
+        begun = await beginning(client, opened.journal, kube.namespace)
+        found = await look(client, kube.namespace)
+        if not dry_run:
+            await ensure_namespace(client, kube.namespace)
+            await create_streams(opened.journal, replicas=replicas)
+            tip = await take_over(client, opened.journal, kube.namespace, program())
+            begun = msgspec.structs.replace(begun, generation=tip.generation)
+    if json:
+        told = {"booked": found.told(), "notes": found.notes, "counted": found.counted, "dryRun": dry_run}
+        print_json({"log": begun.log_id, "generation": begun.generation, **told})
+        return
+    _tell(("booked as it stands", found.told()), ("to look at", found.notes), ("counted by itself", found.counted))
+    what = f"generation {begun.generation} of log [bold]{begun.log_id}[/]"
+    if dry_run:
+        say(out(), f"adopt would begin {what}; nothing is changed")
+    else:
+        say(out(), f"{what} begins, anchored in {kube.namespace}: the binder books this as soon as it leads")
+
+
+def _tell(*parts: tuple[str, tuple[str, ...]]) -> None:
+    for title, lines in parts:
+        say(out(), f"[bold]{title}[/]" + ("" if lines else ": nothing"))
+        for line in lines:
+            say(out(), f"  {escape(line)}")
 
 
 def void(

@@ -130,12 +130,15 @@ async def test_a_server_that_acknowledges_before_fsync_is_refused(served: Served
     assert [(ran.code, "sync_interval: always" in ran.err) for ran in refused] == [(1, True)] * 2
 
 
-async def test_adopt_without_fresh_is_wrong_usage(served: Served) -> None:
-    """Taking over a running cluster is another thing: it is not done by leaving out a word."""
-    ran = await served.adopt()
+async def test_there_is_nothing_to_take_over_of_an_empty_cluster_or_of_a_log_that_stands(served: Served) -> None:
+    """T4: adopt without --fresh begins no first log, and leaves one alone that its anchor vouches for."""
+    empty = await served.adopt()
+    await served.adopt("--fresh")
+    whole = await served.adopt()
 
-    assert ran.code == 2
-    assert "--fresh" in ran.err
+    assert (empty.code, whole.code) == (1, 1)
+    assert "say --fresh" in empty.err
+    assert "there is nothing to take over, `gpubinder run`" in whole.err
 
 
 async def test_a_log_cut_between_genesis_and_anchor_is_begun_to_the_end(served: Served) -> None:

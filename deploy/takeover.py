@@ -1,0 +1,202 @@
+"""Take over a cluster that already runs: what it holds, and the generation that begins by booking that (T4).
+
+The log may be lost altogether, or shorter than its anchor. Nothing is written to the cluster but the anchor: the
+binder books what it finds once it leads, and places nothing before.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from binder.adopting import taking_over
+from binder.adoption_notes import conflicts, counted, not_booked, overbooked
+from binder.anchor import Anchor, NotOurs, prove_anchor
+from binder.book import Book
+from binder.election import LEASE_SECONDS
+from binder.evolve import Spent, evolve_decision
+from binder.evolve_objects import observe
+from binder.journal import Journal
+from binder.kube import ApiError, Kube
+from binder.logbook import LogReader, append_genesis
+from binder.state import empty_state
+from binder.telling import told_decision
+from binder.tip import Tip
+from deploy.adopt import NotFresh, cluster_id, last_of, listed, tip_of
+from ingest.sources import Source, Unreadable, watched
+from schemas import decisions as d
+from schemas import kinds
+from schemas.frames import Genesis, decode_record
+from schemas.names import LEASE_PREFIX
+from schemas.objects import Gone, Stamp
+from schemas.streams import DECISIONS, EVENTS
+
+ROLES = ("binder", "ingest", "projector")
+LOOKED_AT = (kinds.NODE, kinds.POD, kinds.GPU_CLASS, kinds.GPU_CLAIM, kinds.VM, kinds.VMI)
+STAMPED = (kinds.GPU_CLAIM, kinds.GPU_CLASS, kinds.GPU_BUDGET)
+_NOT_FOUND = 404
+
+
+class NotAdoptable(NotFresh):
+    """There is nothing to take over, or it is not ours to take over; says what to do instead."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a cluster holds: what will be booked, sentences an operator should read, pods that count by themselves."""
+
+    booked: tuple[d.Decision, ...] = ()
+    notes: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
+
+    def told(self) -> tuple[str, ...]:
+        """Return what will be booked, a line each."""
+        return tuple(told_decision(one) for one in self.booked if not isinstance(one, d.Adopted))
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """The generation that is about to begin: after which tip, and whether an anchor stands."""
+
+    log_id: str
+    generation: int
+    tip: Tip
+    anchored: bool
+
+
+async def look(kube: Kube, namespace: str) -> Found:
+    """Return what would be booked of the cluster as it stands now. Writes nothing."""
+    book, notes = Book(empty_state()), list[str]()
+    for source in watched(namespace):
+        if source.resource in LOOKED_AT:
+            await _read(kube, book, source, notes)
+    booked: list[d.Decision] = []
+    for decision in taking_over(book, Spent()):
+        notes += conflicts(book, decision)
+        evolve_decision(book, Stamp(1, 1, len(booked)), decision)
+        booked.append(decision)
+    notes += [*not_booked(book), *overbooked(book)]
+    return Found(tuple(booked), tuple(notes), tuple(counted(book)))
+
+
+async def _read(kube: Kube, book: Book, source: Source, notes: list[str]) -> None:
+    async for raw in listed(kube, source.resource):
+        try:
+            view = source.view(raw)
+        except Unreadable as error:
+            notes.append(f"{error}: passed over")
+            continue
+        if not isinstance(view, Gone):
+            observe(book, source.kind, view)
+
+
+async def beginning(kube: Kube, journal: Journal, namespace: str) -> Beginning:
+    """Say which generation would begin. Raises `NotAdoptable`, `BrokenLog`, and what the API server refuses."""
+    tip, anchor, unreadable = await _log(journal), None, False
+    try:
+        anchor = await Anchor(kube, namespace).read()
+    except NotOurs:
+        unreadable = True
+    if tip.sequence:
+        await _prove_ours(kube, journal, tip, anchor)
+    generations = [tip.generation, anchor.generation if anchor is not None else 0]
+    generations += [one async for one in _shown(kube)]
+    if not any(generations) and not unreadable:
+        raise NotAdoptable("no log, no anchor and nothing that a log decided stands here: say --fresh to begin one")
+    log_id = tip.log_id or (anchor.log_id if anchor is not None else "") or secrets.token_hex(8)
+    return Beginning(log_id, max(generations) + 1, tip, anchor is not None or unreadable)
+
+
+async def _prove_ours(kube: Kube, journal: Journal, tip: Tip, anchor: Tip | None) -> None:
+    first = await journal.get(DECISIONS, 1)
+    genesis = decode_record(first.body) if first is not None else None
+    if not isinstance(genesis, Genesis) or genesis.cluster != await cluster_id(kube):
+        raise NotAdoptable(f"NATS holds log {tip.log_id} of another cluster: check the NATS URL")
+    if anchor is None:
+        return
+    if anchor.log_id != tip.log_id:
+        raise NotAdoptable(
+            f"the anchor names log {anchor.log_id}, NATS holds {tip.log_id}: check the NATS URL and --namespace"
+        )
+    try:
+        await prove_anchor(anchor, tip, journal)
+    except NotOurs:
+        return
+    raise NotAdoptable(f"log {tip.log_id} stands, as its anchor says: there is nothing to take over, `gpubinder run`")
+
+
+async def take_over(kube: Kube, journal: Journal, namespace: str, program: str) -> Tip:
+    """Begin the generation and anchor it; the streams must exist. Raises as `beginning` does, and where roles run."""
+    begun = await beginning(kube, journal, namespace)
+    await _check_stopped(kube, namespace)
+    genesis = Genesis(
+        begun.log_id,
+        begun.generation,
+        await cluster_id(kube),
+        program,
+        adopts=True,
+        events_last=await last_of(journal, EVENTS),
+    )
+    tip = await tip_of(journal, await append_genesis(journal, genesis, begun.tip))
+    anchor = Anchor(kube, namespace)
+    await (anchor.replace(tip) if begun.anchored else anchor.create(tip))
+    return tip
+
+
+async def _log(journal: Journal) -> Tip:
+    last = await last_of(journal, DECISIONS)
+    reader = LogReader(journal)
+    async for _ in reader.follow(until=last):
+        pass
+    return reader.tip
+
+
+async def _check_stopped(kube: Kube, namespace: str) -> None:
+    """Raise `NotAdoptable` where a role renews its lease: what it holds of the old log would go on beside the new."""
+    before = await _leases(kube, namespace)
+    if not before:
+        return
+    await asyncio.sleep(LEASE_SECONDS)
+    for role, lease in (await _leases(kube, namespace)).items():
+        if before.get(role) != lease:
+            raise NotAdoptable(f"the {role} runs, as {lease[0]}: stop every `gpubinder run` of this namespace first")
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    renew_time: str | None = None
+
+
+class _Lease(msgspec.Struct):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+async def _leases(kube: Kube, namespace: str) -> dict[str, tuple[str, str]]:
+    held: dict[str, tuple[str, str]] = {}
+    for role in ROLES:
+        try:
+            raw = await kube.get(kinds.LEASE, namespace, f"{LEASE_PREFIX}{role}")
+        except ApiError as error:
+            if error.code != _NOT_FOUND:
+                raise
+            continue
+        spec = msgspec.json.decode(raw, type=_Lease).spec
+        if spec.holder_identity:
+            held[role] = (spec.holder_identity, spec.renew_time or "")
+    return held
+
+
+class _Status(msgspec.Struct):
+    stamp: Stamp | None = None
+
+
+class _Stamped(msgspec.Struct):
+    status: _Status | None = None
+
+
+async def _shown(kube: Kube) -> AsyncIterator[int]:
+    """Yield the generations that objects of ours show: the next one must beat them (T22)."""
+    for resource in STAMPED:
+        async for raw in listed(kube, resource):
+            status = msgspec.json.decode(raw, type=_Stamped).status
+            if status is not None and status.stamp is not None:
+                yield status.stamp.generation
