@@ -79,7 +79,6 @@ def test_an_edited_decision_is_shown_beside_what_the_rules_decide(stretch: Path)
 
     It ends with 3, because the chain is broken as well.
     """
-
     nodes: list[str] = []
 
     def move(lines: Lines) -> None:
@@ -88,7 +87,7 @@ def test_an_edited_decision_is_shown_beside_what_the_rules_decide(stretch: Path)
         there = re.search(r'"node":"(gpu-[ab][12])"', body)
         assert there is not None
         nodes.extend([there[1], "gpu-b2" if there[1] == "gpu-a1" else "gpu-a1"])
-        line["body"] = body.replace(*nodes)
+        line["body"] = body.replace(nodes[0], nodes[1])
 
     _edit(stretch, move)
 
