@@ -37,6 +37,12 @@ class Indexes:
             self.vmis.pop(before.uid, None)
         if isinstance(view, VmiView):
             self.vmis[view.uid] = view
+        if isinstance(before, VmView):
+            for claim in named_by(before):
+                self.claim_vms.drop(claim, elder_of(before))
+        if isinstance(view, VmView):
+            for claim in named_by(view):
+                self.claim_vms.add(claim, elder_of(view))
         if left == taken:
             # Most changes are of a status, and move nothing.
             return
@@ -44,12 +50,6 @@ class Indexes:
             members.drop(under, member)
         for members, under, member in taken:
             members.add(under, member)
-        if isinstance(before, VmView):
-            for claim in named_by(before):
-                self.claim_vms.drop(claim, elder_of(before))
-        if isinstance(view, VmView):
-            for claim in named_by(view):
-                self.claim_vms.add(claim, elder_of(view))
 
     def _places(self, key: str, view: AnyView | None) -> Iterator[tuple[Members, str, str]]:
         """Name the indexes that hold an object: each with the key it stands under, and as which member."""
