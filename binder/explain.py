@@ -98,7 +98,6 @@ def _waiting(book: Book, vmi: VmiView, gpu_set: GpuSet) -> Explanation:
     state, pod = book.state, book.launcher_of(vmi)
     need = need_of(book, vmi, gpu_set, pod) if pod is not None and claims_of(gpu_set) else None
     volumes = volumes_of(book, vmi, pod) if pod is not None else {}
-    waiting = [uid for uid, other in state.sets.items() if other.reason is not None and not other.node]
     first = state.first_wait.get(vmi.key, gpu_set.opened_ns)
     kept = state.kept.node if state.kept is not None and state.kept.vmi == gpu_set.vmi else ""
     return Explanation(
@@ -108,7 +107,7 @@ def _waiting(book: Book, vmi: VmiView, gpu_set: GpuSet) -> Explanation:
         gpu_set.message or (f"its booking ended: {gpu_set.released}" if gpu_set.released else "being looked at"),
         reason=gpu_set.reason,
         claims=gpu_set.claims,
-        place=book.in_line(waiting).index(vmi.uid) + 1 if gpu_set.reason else 0,
+        place=book.line.place(vmi.uid),
         waits_ns=state.now_ns - first if gpu_set.reason else 0,
         nodes=verdicts(Asked(book, vmi.key, need, volumes)) if isinstance(need, Need) else (),
         held=_stands(book, vmi.uid),
@@ -126,7 +125,7 @@ def _of_claim(book: Book, holding: Holding) -> Explanation:
     if not holding.node and not holding.freed and not book.goes_with_set(group):
         need = held_need(book, book.held.of(group))
         nodes = verdicts(Asked(book, "", need)) if isinstance(need, Need) else ()
-        place = _place(book, group)
+        place = book.held.line.place(group)
     return Explanation(
         holding.namespace,
         holding.claim.name,
@@ -139,13 +138,6 @@ def _of_claim(book: Book, holding: Holding) -> Explanation:
         kind="claim",
         held=_stands(book, group) or (stand,),
     )
-
-
-def _place(book: Book, group: str) -> int:
-    """Return a group's position among the held claims that wait, 0 where it is in no line."""
-    places = book.held.line.places
-    own = places.get(group)
-    return sum(1 for rank, _ in places.values() if rank <= own[0]) if own is not None else 0
 
 
 def _stands(book: Book, group: str) -> tuple[ClaimStand, ...]:

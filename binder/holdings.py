@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from binder.indexes import Indexes
 from binder.members import Members
-from binder.order import AGAIN, APART, DIRTY, Group, Line, Rank, budget_groups, woken_by
+from binder.order import AGAIN, APART, DIRTY, WAITING, Group, Line, Rank, budget_groups, woken_by
 from binder.state import Holding, State
 from binder.usage import Amounts, Share
 from schemas.decisions import HeldClaim, TemplateClaim
@@ -120,6 +120,7 @@ class Holdings:
             groups += (AGAIN,) if any(one.again for one in held) else ()
         waiting = [holding for holding in held if not holding.node]
         if waiting and not self._goes_with_set(group):
+            groups += (WAITING,) if waiting[0].reason is not None else ()
             asked = units_of(counted(self._state, holding) for holding in held)
             groups += woken_by(waiting[0].reason, asked, own_units(held).values())
             groups += budget_groups(waiting[0].reason, waiting[0].over)

@@ -32,6 +32,9 @@ class Indexes:
 
     def move(self, key: str, before: AnyView | None, view: AnyView | None) -> None:
         """Take an object from where it stood to where it belongs now; None stands for one that is not there."""
+        if isinstance(before, VmView) or isinstance(view, VmView):
+            self._move_namer(before, view)
+            return
         left, taken = list(self._places(key, before)), list(self._places(key, view))
         if isinstance(before, VmiView):
             self.vmis.pop(before.uid, None)
@@ -44,6 +47,9 @@ class Indexes:
             members.drop(under, member)
         for members, under, member in taken:
             members.add(under, member)
+
+    def _move_namer(self, before: AnyView | None, view: AnyView | None) -> None:
+        """Let a VM stand by its age among those that name each of its claims."""
         if isinstance(before, VmView):
             for claim in named_by(before):
                 self.claim_vms.drop(claim, elder_of(before))

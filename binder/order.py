@@ -26,6 +26,8 @@ ON_NODES: Group = ("nodes", "", 0)
 BUDGET = "budget"
 APART: Group = ("apart", "", 0)
 AGAIN: Group = ("again", "", 0)
+WAITING: Group = ("waiting", "", 0)
+"""Everyone who was told to wait and would be served, whatever it waits for: a place in here is the place in line."""
 PATIENT: Group = ("patient", "", 0)
 """Sets that have waited so long that a node is kept for the first of them that room alone keeps from its place."""
 
@@ -119,6 +121,11 @@ class Line:
                     if not self.bounds[group[1]]:
                         del self.bounds[group[1]]
 
+    def place(self, uid: str) -> int:
+        """Return the position from 1 of one among those who wait, 0 where it does not."""
+        rank, groups = self.places.get(uid, (FIRST, ()))
+        return bisect_left(self.groups[WAITING], rank) + 1 if WAITING in groups else 0
+
     def after(self, group: Group, rank: Rank) -> Rank | None:
         """Return the next one of a group behind `rank`."""
         ranks = self.groups.get(group)
@@ -134,3 +141,7 @@ class Line:
     def members(self, group: Group) -> list[str]:
         """Return the uids of a group in their order."""
         return [rank[-1] for rank in self.groups.get(group, ())]
+
+    def first(self, count: int) -> list[str]:
+        """Return the uids of those who wait longest in line, in their order, this many at most."""
+        return [rank[-1] for rank in self.groups.get(WAITING, ())[:count]]

@@ -11,7 +11,19 @@ from binder.class_use import ClassUse
 from binder.holdings import Holdings, own_units
 from binder.indexes import Indexes
 from binder.launchers import gated_launchers, may_be_served, newest
-from binder.order import DIRTY, ENDS, PATIENT, ROOM_REASONS, Group, Line, Rank, budget_groups, rank_of, woken_by
+from binder.order import (
+    DIRTY,
+    ENDS,
+    PATIENT,
+    ROOM_REASONS,
+    WAITING,
+    Group,
+    Line,
+    Rank,
+    budget_groups,
+    rank_of,
+    woken_by,
+)
 from binder.patience import Patience
 from binder.settings import settings_of
 from binder.skips import Skips
@@ -154,7 +166,7 @@ class Picture:
         groups: tuple[Group, ...] = (DIRTY,) if dirty else ()
         if gpu_set is not None and gpu_set.reason is not None and pod is not None and may_be_served(vmi):
             own = own_units(self.held.of(uid)) if gpu_set.held else {}
-            groups += woken_by(gpu_set.reason, units(gpu_set), own.values())
+            groups += (WAITING, *woken_by(gpu_set.reason, units(gpu_set), own.values()))
             groups += budget_groups(gpu_set.reason, gpu_set.over)
             if gpu_set.reason in ROOM_REASONS and self.patience.is_over(key):
                 groups += (PATIENT,)

@@ -23,6 +23,7 @@ from projector.outbox import Outbox
 from projector.plan import Single, guards_told, is_open, plan, single, undecided
 from projector.plan_held import held_by, is_open_held, plan_held
 from projector.plan_licences import LicenceEffect, licence_effect, open_licences
+from projector.positions import QueuePositions
 from projector.tenant_budgets import TenantBudgets
 from projector.usage_records import UsageRecords
 from projector.verdicts import Kind, Verdict
@@ -77,7 +78,7 @@ class Projector:
         home: str = "",
     ) -> None:
         self._applier = Applier(kube, instance=instance, home=home, clock=clock)
-        self._counts = (ClassCounts(kube, clock), BudgetCounts(kube), TenantBudgets(kube))
+        self._counts = (ClassCounts(kube, clock), BudgetCounts(kube), TenantBudgets(kube), QueuePositions(kube))
         self._usage = UsageRecords(kube)
         self._outbox = Outbox(journal)
         self._lanes: Lanes[_Set | Holding | _One | _Closed] = Lanes()

@@ -53,6 +53,9 @@ class ClaimStatus(Shape, frozen=True, omit_defaults=True, rename="camel"):
         str, Meta(description="The resource the units are counted by, also after the class is edited.", max_length=316)
     ] = ""
     attached_to: Annotated[AttachedTo | None, Meta(description="Who holds the claim.")] = None
+    queue_position: (
+        Annotated[int, Meta(description="Place in line while it waits; absent behind the first twenty.", ge=1)] | None
+    ) = None
     stamp: Annotated[ShownStamp | None, Meta(description="Which decision of the log this status shows.")] = None
     conditions: Conditions = ()
 

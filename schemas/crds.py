@@ -39,6 +39,7 @@ CLAIM_COLUMNS = (
     Column("VM", "string", ".status.attachedTo.name", "Who holds it."),
     Column("Reason", "string", _placed("reason"), "Why it stands there."),
     _AGE,
+    Column("Queue", "integer", ".status.queuePosition", "Place in line while it waits.", priority=1),
     Column("Resource", "string", ".status.resourceName", "What the units are counted by.", priority=1),
     Column("Message", "string", _placed("message"), "Why, in a sentence.", priority=1),
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,10 +79,15 @@ def test_an_edited_decision_is_shown_beside_what_the_rules_decide(stretch: Path)
 
     It ends with 3, because the chain is broken as well.
     """
+    nodes: list[str] = []
 
     def move(lines: Lines) -> None:
         line = _placing(lines)
-        line["body"] = str(line["body"]).replace("gpu-b1", "gpu-a1").replace("gpu-a2", "gpu-a1")
+        body = str(line["body"])
+        there = re.search(r'"node":"(gpu-[ab][12])"', body)
+        assert there is not None
+        nodes.extend([there[1], "gpu-b2" if there[1] == "gpu-a1" else "gpu-a1"])
+        line["body"] = body.replace(nodes[0], nodes[1])
 
     _edit(stretch, move)
 
@@ -91,8 +97,8 @@ def test_an_edited_decision_is_shown_beside_what_the_rules_decide(stretch: Path)
     assert "is the first input that is decided otherwise" in ran.out
     told = ran.out[ran.out.index("logged") :]
     logged, derived = told.split("these rules")[:2]
-    assert "is placed on gpu-a1" in logged
-    assert "is placed on gpu-b1" in derived
+    assert f"is placed on {nodes[1]}" in logged
+    assert f"is placed on {nodes[0]}" in derived
     assert "behind it" in ran.out
     assert "is not the hash of what stands before it" in ran.out
 

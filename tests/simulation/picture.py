@@ -71,6 +71,7 @@ class Picture:
         self.changed: dict[str, int] = {}
         self.held = HeldClaims()
         self.kept = ""
+        self.rewinds = 0
         self.listeners: list[Listener] = []
 
     def catch_up(self) -> None:
@@ -104,6 +105,7 @@ class Picture:
         match event:
             case e.SessionOpened():
                 known = self.sessions.get(event.kind)
+                self.rewinds += event.rewound
                 if known is None or event.process >= known.process:
                     rv = known.rv if known is not None and not event.rewound else ""
                     self.sessions[event.kind] = Session(sequence, event.rewound, set(), event.process, rv)

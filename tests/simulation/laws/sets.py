@@ -75,6 +75,7 @@ class Told(Law):
     def __init__(self, world: World, picture: Picture) -> None:
         super().__init__(world, picture)
         self._told: Counter[str] = Counter()
+        self._rewinds: Counter[str] = Counter()
 
     @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
@@ -88,9 +89,16 @@ class Told(Law):
             case _:
                 pass
         if isinstance(decision, d.HeldWaits):
-            known = [one.reason for _, one in self.picture.held.named(decision.namespace, decision.claims)]
-            if known and all(reason == decision.reason for reason in known):
-                self.found.append(f"{stamp}: claims of {decision.namespace} are told {decision.reason} again")
+            self._claims_wait(stamp, decision)
+
+    def _claims_wait(self, stamp: Stamp, decision: d.HeldWaits) -> None:
+        """What a server back from a backup shows no more is said again, once (T12)."""
+        known = [one.reason for _, one in self.picture.held.named(decision.namespace, decision.claims)]
+        keys = [f"{decision.namespace}/{claim.name}" for claim in decision.claims]
+        undone = any(self._rewinds[key] < self.picture.rewinds for key in keys)
+        if known and all(reason == decision.reason for reason in known) and not undone:
+            self.found.append(f"{stamp}: claims of {decision.namespace} are told {decision.reason} again")
+        self._rewinds.update({key: self.picture.rewinds - self._rewinds[key] for key in keys})
 
     def _waits(self, stamp: Stamp, decision: d.SetWaits) -> None:
         uid = decision.vmi.uid
