@@ -150,14 +150,8 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
             evolve_licences.blocked(book, decision)
         case d.LicenceMissing():
             evolve_licences.missing(book, stamp, decision)
-        case d.LauncherAdopted():
-            evolve_adoption.launcher_adopted(book, decision)
-        case d.SetAdopted():
-            evolve_adoption.set_adopted(book, stamp, decision)
-        case d.HeldAdopted():
-            evolve_adoption.held_adopted(book, stamp, decision)
-        case d.Adopted():
-            evolve_adoption.adopted(book)
+        case d.LauncherAdopted() | d.SetAdopted() | d.HeldAdopted() | d.Adopted():
+            evolve_adoption.evolve(book, stamp, decision)
         case d.ClaimDropped() | d.VmiAdmitted() | d.Refused() | d.Rejected():
             pass
 

@@ -28,6 +28,20 @@ def begin(book: Book, genesis: Genesis) -> None:
     book.state.generation = genesis.generation
 
 
+def evolve(book: Book, stamp: Stamp, decision: d.LauncherAdopted | d.SetAdopted | d.HeldAdopted | d.Adopted) -> None:
+    """Fold one decision of an adoption."""
+    match decision:
+        case d.LauncherAdopted():
+            launcher_adopted(book, decision)
+        case d.SetAdopted():
+            set_adopted(book, stamp, decision)
+        case d.HeldAdopted():
+            held_adopted(book, stamp, decision)
+        case d.Adopted():
+            # What was marked meanwhile is looked at from here on.
+            book.state.adopting = False
+
+
 def launcher_adopted(book: Book, decision: d.LauncherAdopted) -> None:
     """The stamps on its launchers make them the admitted ones, as if we had answered their creation (T25)."""
     book.store_admitted(decision.vmi.uid, Admitted(decision.requests, book.state.now_ns))
@@ -69,8 +83,3 @@ def held_adopted(book: Book, stamp: Stamp, decision: d.HeldAdopted) -> None:
                 found = replace(found, lost=decision.lost, message=decision.message, told=stamp)
             book.store_holding(key_of(known), found)
             book.held.mark(key_of(known))
-
-
-def adopted(book: Book) -> None:
-    """All is booked: what was marked meanwhile is looked at from here on."""
-    book.state.adopting = False

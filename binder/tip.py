@@ -102,7 +102,9 @@ def _begun(tip: Tip, sequence: int, genesis: Genesis) -> Tip:
         raise BrokenLog(sequence, "a genesis without a log id")
     if tip.sequence == 0:
         return Tip(log_id=genesis.log_id, generation=genesis.generation, covers_to=genesis.events_last)
-    if (genesis.log_id, genesis.generation) != (tip.log_id, tip.generation + 1):
+    # Where a store came back from an older generation, objects and anchor show ones that this log knows nothing of.
+    skips = genesis.adopts and genesis.generation > tip.generation
+    if genesis.log_id != tip.log_id or not (skips or genesis.generation == tip.generation + 1):
         raise BrokenLog(
             sequence,
             f"a genesis of log {genesis.log_id!r}, generation {genesis.generation}, "

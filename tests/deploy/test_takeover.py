@@ -1,0 +1,162 @@
+"""Taking over on the model API server: which generation begins, whose log it is, and when none may begin (T4, T22)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from binder.anchor import Anchor
+from binder.kube import PatchKind
+from binder.logbook import append_genesis
+from binder.memory_journal import MemoryJournal
+from binder.tip import Tip
+from deploy import takeover
+from deploy.adopt import cluster_id
+from deploy.cluster_in_memory import Cluster
+from deploy.takeover import NotAdoptable, beginning, look, take_over
+from schemas.decisions import HeldAdopted
+from schemas.frames import Genesis, decode_record
+from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, LEASE, NODE, Resource
+from schemas.names import ANCHOR_CONFIGMAP
+from schemas.streams import DECISIONS, EVENTS, EVENTS_TICK
+
+HOME = "gpubinder"
+STAMP = {"generation": 3, "sequence": 7, "entry": 0}
+
+
+@pytest_asyncio.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    """A cluster with a node, a class and a claim that a third generation decided."""
+    here = Cluster(())
+    for namespace in (HOME, "t"):
+        here.api.writes.seed_namespace(namespace)
+    node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"gpu/a": "2"}}}
+    await _create(here, NODE, "", {**node, "apiVersion": "v1", "kind": "Node"})
+    spec = {"resourceName": "gpu/a", "mode": "Passthrough"}
+    await _create(here, GPU_CLASS, "", _object(GPU_CLASS, "a", spec))
+    await _create(here, GPU_CLAIM, "t", _object(GPU_CLAIM, "mine", {"className": "a", "count": 1}))
+    status = {"phase": "Bound", "nodeName": "n1", "resourceName": "gpu/a", "stamp": STAMP}
+    body = msgspec.json.encode({"status": status})
+    await here.api.patch(GPU_CLAIM, "t", "mine", body, kind=PatchKind.MERGE, subresource="status")
+    yield here
+    await here.api.close()
+
+
+def _object(kind: Resource, name: str, spec: object) -> dict[str, object]:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
+
+
+async def _create(here: Cluster, kind: Resource, namespace: str, body: object) -> None:
+    await here.api.create(kind, namespace, msgspec.json.encode(body))
+
+
+async def _genesis(journal: MemoryJournal, sequence: int) -> Genesis:
+    message = await journal.get(DECISIONS, sequence)
+    assert message is not None
+    record = decode_record(message.body)
+    assert isinstance(record, Genesis)
+    return record
+
+
+async def test_without_an_anchor_the_next_generation_beats_every_stamp(cluster: Cluster) -> None:
+    """T22: NATS and anchor are lost; what objects show tells which generation must begin, and under a new name."""
+    journal = MemoryJournal()
+
+    [found] = [one for one in (await look(cluster.api, HOME)).booked if isinstance(one, HeldAdopted)]
+    tip = await take_over(cluster.api, journal, HOME, "test")
+
+    assert (found.node, found.claims[0].resource) == ("n1", "gpu/a")
+    assert (tip.generation, (await _genesis(journal, 1)).adopts) == (4, True)
+    assert await Anchor(cluster.api, HOME).read() == tip
+    with pytest.raises(NotAdoptable, match="there is nothing to take over"):
+        await take_over(cluster.api, journal, HOME, "test")
+
+
+async def test_the_log_keeps_its_name_where_an_anchor_tells_it(cluster: Cluster) -> None:
+    """T4: over an empty NATS the anchored log goes on as its next generation; the anchor stands on it then."""
+    anchor = Anchor(cluster.api, HOME)
+    await anchor.create(Tip("mylog", 5, 2, 90, bytes(32), bytes(32), 70))
+    journal = MemoryJournal()
+
+    begun = await beginning(cluster.api, journal, HOME)
+    tip = await take_over(cluster.api, journal, HOME, "test")
+
+    assert (begun.log_id, begun.generation, begun.anchored) == ("mylog", 6, True)
+    assert (tip.log_id, tip.generation, tip.sequence) == ("mylog", 6, 1)
+    assert await anchor.read() == tip
+
+
+async def test_an_anchor_that_cant_be_read_is_replaced(cluster: Cluster) -> None:
+    """T4: whoever wrote nonsense into the ConfigMap has not ended the cluster."""
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ANCHOR_CONFIGMAP}, "data": {"logId": "x"}}
+    await _create(cluster, CONFIGMAP, HOME, body)
+
+    tip = await take_over(cluster.api, MemoryJournal(), HOME, "test")
+
+    assert await Anchor(cluster.api, HOME).read() == tip
+
+
+async def test_a_log_shorter_than_its_anchor_goes_on_in_its_streams(cluster: Cluster) -> None:
+    """T3, T4: the tail is lost; the generation begins behind what is left, and after the last input that stands."""
+    journal = MemoryJournal()
+    await append_genesis(journal, Genesis("mylog", 1, await cluster_id(cluster.api), "test"))
+    await journal.append(EVENTS, EVENTS_TICK, b"{}", message_id="one")
+    await Anchor(cluster.api, HOME).create(Tip("mylog", 1, 2, 40, bytes(32), bytes(32), 9))
+
+    tip = await take_over(cluster.api, journal, HOME, "test")
+
+    assert (tip.log_id, tip.generation, tip.sequence, tip.covers_to) == ("mylog", 4, 2, 1)
+    assert (await _genesis(journal, 2)).events_last == 1
+
+
+async def test_an_adopt_cut_off_before_its_anchor_is_done_again(cluster: Cluster) -> None:
+    """T4: a genesis that no anchor names leads nobody; the next adopt begins the generation after it."""
+    journal = MemoryJournal()
+    await take_over(cluster.api, journal, HOME, "test")
+    await cluster.api.delete(CONFIGMAP, HOME, ANCHOR_CONFIGMAP)
+
+    tip = await take_over(cluster.api, journal, HOME, "test")
+
+    assert (tip.generation, tip.sequence) == (5, 2)
+
+
+@pytest.mark.parametrize(("log_id", "kube_system"), [("mylog", "another"), ("another", "")])
+async def test_another_log_or_another_cluster_s_is_left_alone(cluster: Cluster, log_id: str, kube_system: str) -> None:
+    """T4: a mistyped NATS URL finds a log that is not ours: nothing is appended to it."""
+    journal = MemoryJournal()
+    await append_genesis(journal, Genesis(log_id, 1, kube_system or await cluster_id(cluster.api), "test"))
+    await Anchor(cluster.api, HOME).create(Tip("mylog", 1, 2, 40, bytes(32), bytes(32), 9))
+
+    with pytest.raises(NotAdoptable, match="check the NATS URL"):
+        await take_over(cluster.api, journal, HOME, "test")
+
+    assert (await journal.info(DECISIONS)).last == 1
+
+
+async def test_nothing_is_taken_over_beside_a_role_that_runs(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T11: an old ingest or projector would go on beside the new generation; a lease that stands still is no role."""
+    monkeypatch.setattr(takeover, "LEASE_SECONDS", 0.2)
+    spec = {"holderIdentity": "host-1", "renewTime": "2026-01-01T00:00:00.000000Z"}
+    await _create(cluster, LEASE, HOME, _object(LEASE, "gpubinder-ingest", spec))
+
+    async def renew() -> None:
+        await asyncio.sleep(0.1)
+        body = msgspec.json.encode({"spec": {"renewTime": "2026-01-01T00:00:01.000000Z"}})
+        await cluster.api.patch(LEASE, HOME, "gpubinder-ingest", body, kind=PatchKind.MERGE)
+
+    journal = MemoryJournal()
+    with pytest.raises(NotAdoptable, match="the ingest runs, as host-1"):
+        await asyncio.gather(take_over(cluster.api, journal, HOME, "test"), renew())
+    assert (await journal.info(DECISIONS)).last == 0
+    assert (await take_over(cluster.api, journal, HOME, "test")).generation == 4
+
+
+async def test_an_empty_cluster_is_not_taken_over() -> None:
+    """T4: where nothing was ever decided a log is begun with --fresh, not by leaving out a word."""
+    here = Cluster(())
+    here.api.writes.seed_namespace(HOME)
+
+    with pytest.raises(NotAdoptable, match="say --fresh"):
+        await take_over(here.api, MemoryJournal(), HOME, "test")
