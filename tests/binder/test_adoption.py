@@ -170,6 +170,22 @@ def test_what_is_no_set_of_ours_is_listed_and_counts_by_itself() -> None:
     assert [book.free(node, "gpu/a") for node in nodes if node is not None] == [0, 1]
 
 
+def test_of_two_vms_that_run_with_one_claim_the_older_has_it() -> None:
+    """A claim is in one set only; the other VM goes on, and its units are its launcher's alone."""
+    older, younger = (a_vm(name, '{"claimName":"mine"}', f"{name}-pod") for name in ("older", "younger"))
+    younger = replace(younger, created=5)
+    mine = ClaimView("mine", "m", "1", "t", class_name="a", phase="Bound", node="n2", resource="gpu/a")
+    book = cluster([let_go(older, "older-pod", "n1"), let_go(younger, "younger-pod", "n2")], [mine], younger, older)
+
+    notes = told(book)
+
+    assert [one.vmi.name for one in book.state.sets.values()] == ["older"]
+    assert book.state.holdings["t/mine"].node == "n1"
+    assert "pod t/younger-pod of VM t/younger on n2: 1 x gpu/a" in notes
+    nodes = [book.state.node(name) for name in ("n1", "n2")]
+    assert [book.free(node, "gpu/a") for node in nodes if node is not None] == [1, 1]
+
+
 def test_a_node_that_offers_nothing_for_a_while_loses_no_claim() -> None:
     """C16: the device plugin restarts while the cluster is taken over: the claim stays, and the node has its grace."""
     mine = ClaimView("mine", "m", "1", "t", class_name="a", phase="Bound", node="n3", resource="gpu/a")

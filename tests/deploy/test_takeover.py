@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import count
 
 import msgspec
 import pytest
@@ -142,13 +143,15 @@ async def test_nothing_is_taken_over_beside_a_role_that_runs(cluster: Cluster, m
     await _create(cluster, LEASE, HOME, _object(LEASE, "gpubinder-ingest", spec))
 
     async def renew() -> None:
-        await asyncio.sleep(0.1)
-        body = msgspec.json.encode({"spec": {"renewTime": "2026-01-01T00:00:01.000000Z"}})
-        await cluster.api.patch(LEASE, HOME, "gpubinder-ingest", body, kind=PatchKind.MERGE)
+        for second in count():
+            body = msgspec.json.encode({"spec": {"renewTime": f"2026-01-01T00:00:00.{second:06}Z"}})
+            await cluster.api.patch(LEASE, HOME, "gpubinder-ingest", body, kind=PatchKind.MERGE)
+            await asyncio.sleep(0)
 
-    journal = MemoryJournal()
+    journal, role = MemoryJournal(), asyncio.create_task(renew())
     with pytest.raises(NotAdoptable, match="the ingest runs, as host-1"):
-        await asyncio.gather(take_over(cluster.api, journal, HOME, "test"), renew())
+        await take_over(cluster.api, journal, HOME, "test")
+    role.cancel()
     assert (await journal.info(DECISIONS)).last == 0
     assert (await take_over(cluster.api, journal, HOME, "test")).generation == 4
 
