@@ -77,7 +77,8 @@ def has_work(book: Book) -> bool:
     """Say whether a pass has something to look at; where KubeVirt is not served, that is held claims alone (C61)."""
     if not book.behind:
         return is_dirty(book.state)
-    return book.may_place_claims() and bool(book.state.dirty_holdings or book.state.dirty_nodes)
+    state = book.state
+    return book.may_place_claims() and bool(state.dirty_holdings or state.dirty_nodes or state.dirty_budgets)
 
 
 def _freed(book: Book, spent: Spent) -> Iterator[d.Decision]:
