@@ -150,7 +150,9 @@ def _told_of_claims(decision: AboutClaims) -> str:
         case d.LauncherAdopted():
             return f"the launcher of {_vmi(decision.vmi)} that waits behind our gate is taken over"
         case d.SetAdopted():
-            return f"{_vmi(decision.vmi)} is on {decision.node}, as its pod {decision.pod} was found"
+            units = [f"{one.count} x {one.class_name}" for one in decision.claims]
+            units += [f"{one.count} x {one.class_name} of claim {one.name}" for one in decision.held]
+            return f"{_vmi(decision.vmi)} is on {decision.node}, as its pod {decision.pod} was found: {', '.join(units)}"
         case d.HeldAdopted():
             where = f"on {decision.node}, as it was found" if decision.node else f"is lost: {decision.message}"
             return f"{_held(decision)} {where}"

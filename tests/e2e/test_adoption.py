@@ -76,6 +76,8 @@ async def test_a_cluster_is_taken_over_after_the_log_was_lost(program: Stack) ->
     assert any(f"{program.tenant}/raw on n2" in line for line in listed["counted"])
     done = await adopt(program)
     assert done.code == 0, done.err
+    assert "  pod " in done.out.partition("counted by itself")[2], done.out
+    assert f"generation 2 of log {listed['log']} begins" in done.out, done.out
 
     await all_roles(program)
     await shown_anew(program)
