@@ -5,14 +5,16 @@ from collections.abc import Collection, Iterable, Iterator
 
 from binder.book import Book
 from binder.budgets import first_over, sentence, told_alike
+from binder.class_use import VMIS
 from binder.holdings import own_units
 from binder.launchers import class_entries, gated_launchers, may_be_served, names_gpus, volume_terms
 from binder.naming import held_claims
+from binder.order import ENDS
 from binder.placement import Need, fit, kept_from, nearest
 from binder.rules.serving import selector_accepts, terms_accept
 from binder.settings import is_paused
 from binder.skips import giving_up
-from binder.state import GpuSet
+from binder.state import GpuSet, is_absent
 from binder.usage import claims_of, units
 from schemas import decisions as d
 from schemas.names import GATE
@@ -65,6 +67,18 @@ def ending(book: Book, uid: str) -> Iterator[d.Decision]:
         yield d.SetReleased(gpu_set.vmi, gpu_set.node, why)
     if vmi is None:
         yield d.SetClosed(gpu_set.vmi)
+
+
+def ended_unseen(book: Book) -> Iterator[d.SetReleased]:
+    """End the bookings whose pods have gone or ended where VMIs are not served: nobody will see theirs go (C61)."""
+    if not is_absent(book.state, VMIS):
+        return
+    for uid in book.line.members(ENDS):
+        gpu_set = book.state.sets[uid]
+        pod = book.state.pod(f"{gpu_set.vmi.namespace}/{gpu_set.pod}")
+        if pod is None or pod.uid != gpu_set.pod_uid or pod.ended:
+            why = Release.LAUNCHER_ENDED if pod is not None and pod.ended else Release.LAUNCHER_GONE
+            yield d.SetReleased(gpu_set.vmi, gpu_set.node, why)
 
 
 def _ended(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> Release | None:
