@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from binder.book import Book
 from binder.decide_set import claim_name
 from binder.evolve import Spent
+from binder.following import place_of
 from binder.holdings import units_of
 from binder.launchers import claim_names, class_entries, gated_launchers, newest
 from binder.state import GpuSet, Holding
 from binder.usage import Amounts, units
 from schemas import decisions as d
 from schemas.claims import Phase
-from schemas.names import GATE, KUBEVIRT_DEVICES, NODE_NAME_FIELD, POLICY_WAIT
+from schemas.names import GATE, KUBEVIRT_DEVICES, POLICY_WAIT
 from schemas.objects import ClaimView, PodView, Stamp, VmiView
 from schemas.reasons import Unkept
 
@@ -54,9 +55,11 @@ def vmis(book: Book) -> list[VmiView]:
 
 
 def admission(book: Book, vmi: VmiView) -> d.LauncherAdopted | None:
-    """Take the launchers that wait behind our gate for admitted: whoever answered for them is no more."""
+    """Take launchers behind our gate, and targets of migrations, for admitted: whoever answered for them is no more."""
     gated = gated_launchers(book.state, vmi, book.index.pods_by_vmi.of(vmi.uid))
-    honest = [pod for pod in gated if pod.admission and not book.is_copied(pod)]
+    # The booking follows a VMI that migrates to a launcher that was answered for.
+    targets = [pod for pod in _let_go(book, vmi) if pod.migration]
+    honest = [pod for pod in (*gated, *targets) if pod.admission and not book.is_copied(pod)]
     wanted = [pod.admission for pod in sorted(honest, key=lambda pod: (pod.created, pod.name))][-STAMPS_MAX:]
     known = book.state.admitted.get(vmi.uid)
     before = known.requests if known is not None else ()
@@ -88,9 +91,13 @@ def booking(book: Book, vmi: VmiView) -> d.SetAdopted | None:
 
 
 def let_go(book: Book, vmi: VmiView) -> PodView | None:
-    """Return the VMI's launcher that may run: listed, without our gate, pinned or on a node; the last one of them."""
+    """Return the VMI's launcher that may run: listed, without our gate, pinned or on a node; the last one of them.
+
+    The target of a migration is it once its source is over.
+    """
     pods = _let_go(book, vmi)
-    return newest([pod for pod in pods if not pod.temporary]) or newest(pods)
+    plain = [pod for pod in pods if not pod.migration]
+    return newest(pod for pod in plain if not pod.temporary) or newest(plain) or newest(pods)
 
 
 def _let_go(book: Book, vmi: VmiView) -> list[PodView]:
@@ -100,26 +107,11 @@ def _let_go(book: Book, vmi: VmiView) -> list[PodView]:
         for pod in pods
         if pod is not None
         and pod.launcher
-        and not (pod.ended or pod.migration)
+        and not pod.ended
         and GATE not in pod.gates
         and pod.uid in vmi.active_pods
         and place_of(pod)
     ]
-
-
-def place_of(pod: PodView) -> str:
-    """Return the node that a pod is on, else the one that it is pinned to by name, '' where there is neither."""
-    if pod.node:
-        return pod.node
-    named = [
-        need.values[0]
-        for term in pod.terms or ()
-        for need in term.match_fields
-        if need.key == NODE_NAME_FIELD and need.operator == "In" and len(need.values) == 1
-    ]
-    # Each of the terms carries the pin: they are ORed.
-    pinned = len(named) >= len(pod.terms or ()) and len(dict.fromkeys(named)) == 1
-    return named[0] if pinned else ""
 
 
 def _requests(book: Book, pod: PodView, found: GpuSet) -> bool:

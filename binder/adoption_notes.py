@@ -5,8 +5,9 @@ Pure: told from a picture of the cluster, before and after `binder.adopting` boo
 
 from collections.abc import Iterator
 
-from binder.adopting import let_go, place_of, vmis
+from binder.adopting import let_go, vmis
 from binder.book import Book
+from binder.following import place_of
 from binder.launchers import gated_launchers, names_gpus
 from schemas import decisions as d
 from schemas.claims import Phase

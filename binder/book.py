@@ -164,6 +164,9 @@ class Book(Picture):
         # Only a class that is being deleted waits for pods to go.
         if self.class_use.deleting and not self.class_use.are_vmis_served:
             self.class_use.weigh_leaving()
+        for owner in {side.owner_uid: True for side in (before, view) if side is not None and self.state.holdings}:
+            for claim in self.held.members.of(owner):
+                self.held.weigh(claim)
         if before is not None and before.owner_uid and (view is None or before.owner_uid != view.owner_uid):
             self._line_up_owners(before)
         if view is not None and view.owner_uid:

@@ -13,7 +13,7 @@ from binder.book import Book
 from binder.decide_classes import guarding
 from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
 from binder.decide_licences import licensing
-from binder.decide_set import ending, opening, placing, telling
+from binder.decide_set import ended_unseen, ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
 from binder.keeping import letting_go
@@ -74,11 +74,14 @@ def is_left_over(book: Book) -> bool:
 
 
 def has_work(book: Book) -> bool:
-    """Say whether a pass has something to look at; where KubeVirt is not served, that is held claims alone (C61)."""
+    """Say whether a pass has something to look at; without KubeVirt, held claims and pods that end (C61)."""
     if not book.behind:
         return is_dirty(book.state)
+    if not book.may_place_claims():
+        return False
     state = book.state
-    return book.may_place_claims() and bool(state.dirty_holdings or state.dirty_nodes or state.dirty_budgets)
+    dirty = bool(state.dirty_holdings or state.dirty_nodes or state.dirty_budgets)
+    return dirty or next(ended_unseen(book), None) is not None
 
 
 def _freed(book: Book, spent: Spent) -> Iterator[d.Decision]:
@@ -106,6 +109,10 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         if spent.is_all():
             return
         yield from ending(book, uid)
+    for released in ended_unseen(book) if book.behind else ():
+        if spent.is_all():
+            return
+        yield released
     if book.held.freeable:
         yield from _freed(book, spent)
     # 5. Placing, until nobody frees units for others, and what goes together is together.

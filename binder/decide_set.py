@@ -3,16 +3,20 @@
 import hashlib
 from collections.abc import Collection, Iterable, Iterator
 
+from msgspec.structs import replace
+
 from binder.book import Book
 from binder.budgets import first_over, sentence, told_alike
+from binder.class_use import VMIS
 from binder.holdings import own_units
 from binder.launchers import class_entries, gated_launchers, may_be_served, names_gpus, volume_terms
 from binder.naming import held_claims
+from binder.order import ENDS
 from binder.placement import Need, fit, kept_from, nearest
 from binder.rules.serving import selector_accepts, terms_accept
 from binder.settings import is_paused
 from binder.skips import giving_up
-from binder.state import GpuSet
+from binder.state import GpuSet, is_absent
 from binder.usage import claims_of, units
 from schemas import decisions as d
 from schemas.names import GATE
@@ -67,6 +71,18 @@ def ending(book: Book, uid: str) -> Iterator[d.Decision]:
         yield d.SetClosed(gpu_set.vmi)
 
 
+def ended_unseen(book: Book) -> Iterator[d.SetReleased]:
+    """End the bookings whose pods have gone or ended where VMIs are not served: nobody will see theirs go (C61)."""
+    if not is_absent(book.state, VMIS):
+        return
+    for uid in book.line.members(ENDS):
+        gpu_set = book.state.sets[uid]
+        pod = book.state.pod(f"{gpu_set.vmi.namespace}/{gpu_set.pod}")
+        if pod is None or pod.uid != gpu_set.pod_uid or pod.ended:
+            why = Release.LAUNCHER_ENDED if pod is not None and pod.ended else Release.LAUNCHER_GONE
+            yield d.SetReleased(gpu_set.vmi, gpu_set.node, why)
+
+
 def _ended(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> Release | None:
     if vmi is not None and gpu_set.temporary and not _may_take_over(book, gpu_set, book.launcher_of(vmi)):
         return Release.LAUNCHER_CHANGED
@@ -111,17 +127,30 @@ def opening(book: Book, vmi: VmiView) -> d.SetOpened | None:
     gpu_set = book.state.sets.get(vmi.uid)
     if gpu_set is not None and gpu_set.node:
         return d.SetOpened(gpu_set.vmi, gpu_set.claims, gpu_set.held) if gpu_set.missing else None
-    if book.launcher_of(vmi) is None:
+    pod = book.launcher_of(vmi)
+    if pod is None:
         # Nobody waits for claims that were not its own before.
         lost = gpu_set is not None and gpu_set.missing and _is_open(gpu_set)
         return d.SetOpened(gpu_set.vmi, gpu_set.claims, gpu_set.held) if gpu_set is not None and lost else None
     held = held_claims(book, vmi)
-    claims = gpu_set.claims if gpu_set is not None and _is_open(gpu_set) else _claims(book, vmi)
+    claims = _opened_with(book, vmi, gpu_set, pod)
     if claims is None or isinstance(held, Wait) or not (claims or held):
         return None
     if gpu_set is not None and (gpu_set.claims, gpu_set.held) == (claims, held) and not gpu_set.missing:
         return None
     return d.SetOpened(d.VmiId(vmi.namespace, vmi.name, vmi.uid), claims, held)
+
+
+def _opened_with(book: Book, vmi: VmiView, gpu_set: GpuSet | None, pod: PodView) -> tuple[d.TemplateClaim, ...] | None:
+    """Return the template claims that a set without a node is opened with, None where a class does not exist.
+
+    It keeps to those it has (T24), unless the launcher asks for what its classes count by now.
+    """
+    if gpu_set is None or not _is_open(gpu_set):
+        return _claims(book, vmi)
+    anew = None if _requests_match(book, gpu_set, pod) else _claims(book, vmi)
+    # Its class was edited between the start's admission and the opening, and edited back.
+    return anew if anew and _requests_match(book, replace(gpu_set, claims=anew), pod) else gpu_set.claims
 
 
 def _is_open(gpu_set: GpuSet | None) -> bool:

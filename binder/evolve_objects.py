@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from binder import evolve_holdings, evolve_licences
 from binder.book import Book
 from binder.budgets import resolved
-from binder.evolve_sets import claims_went_back, confirm_pin, forget_wait, pods_went_back
+from binder.evolve_sets import claims_went_back, forget_wait, pods_went_back
 from binder.evolve_skips import node_changed, watch_launcher
+from binder.following import follow_pods, pod_seen
 from binder.state import KUBEVIRT_KINDS, Session, Touch
 from schemas.events import Changes, SessionOpened, SessionSynced
 from schemas.objects import (
@@ -159,6 +160,7 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
             _mark_pod(book, before, after)
         case VmiView():
             _look_after(book, view.uid)
+            follow_pods(book, view.uid)
             if after is None or not _is_settled(book, after.uid):
                 book.mark(view.uid)
             if after is not None and (before is None or before.uid != after.uid):
@@ -212,8 +214,8 @@ def _mark_pod(book: Book, before: AnyView | None, after: AnyView | None) -> None
     for pod in (before, after) if book.state.troubles else ():
         if isinstance(pod, PodView) and pod.owner_uid:
             _look_after(book, pod.owner_uid)
+    pod_seen(book, before, after)
     if isinstance(after, PodView) and after.owner_uid:
-        confirm_pin(book, after)
         watch_launcher(book, after)
     if isinstance(before, PodView) and isinstance(after, PodView) and _runs_on(book, before, after):
         return

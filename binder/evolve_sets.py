@@ -14,7 +14,7 @@ from binder.state import Admitted, GpuSet, Leaving, Skip, Touch
 from schemas import decisions as d
 from schemas.events import Outcome
 from schemas.names import GATE
-from schemas.objects import PodView, Stamp
+from schemas.objects import Stamp
 from schemas.reasons import Release, Unkept
 
 ADMITTED_PER_VMI_MAX = 8
@@ -188,13 +188,6 @@ def wake(book: Book) -> None:
     for key in book.skips.ended():
         look_again(book, key)
     book.troubles.wake()
-
-
-def confirm_pin(book: Book, pod: PodView) -> None:
-    """A booked pod was seen without our gate: the pin has landed."""
-    gpu_set = book.state.sets.get(pod.owner_uid)
-    if gpu_set is not None and gpu_set.pod_uid == pod.uid and not gpu_set.pinned and GATE not in pod.gates:
-        book.store_set(pod.owner_uid, replace(gpu_set, pinned=True, fails=0, refused=""))
 
 
 def claims_went_back(book: Book) -> None:

@@ -7,6 +7,7 @@ names; else alone. The id of a group: the VMI's uid, `vm NAMESPACE/NAME` or `cla
 from collections.abc import Callable, Iterable
 
 from binder.indexes import Indexes
+from binder.launchers import may_run
 from binder.members import Members
 from binder.order import AGAIN, APART, DIRTY, WAITING, Group, Line, Rank, budget_groups, woken_by
 from binder.state import Holding, State
@@ -72,11 +73,17 @@ class Holdings:
     def weigh(self, key: str) -> None:
         """Keep whether a claim may go now: it is being deleted, and no launcher may use it any more."""
         claim, holding = self._state.claim(key), self._state.holdings.get(key)
-        gpu_set = self._state.sets.get(holding.attached.uid) if holding is not None and holding.attached else None
-        if claim is None or not claim.deleting or holding is None or holding.freed or (gpu_set and gpu_set.node):
+        if claim is None or not claim.deleting or holding is None or holding.freed or self._is_used(holding):
             self.freeable.pop(key, None)
         else:
             self.freeable[key] = True
+
+    def _is_used(self, holding: Holding) -> bool:
+        """Say whether a launcher may use a claim: booked, or let go without a booking, as a migration's target."""
+        if holding.attached is None:
+            return False
+        uid = holding.attached.uid
+        return self.is_booked(uid) or may_run(self._state, self._index.pods_by_vmi.of(uid))
 
     def mark(self, key: str) -> None:
         """Mark a claim, and so its group, for the next pass."""

@@ -6,10 +6,11 @@ again; a VMI that is pinned and not running is given up, and its units are free 
 Where units are missing, only as many are let go as it takes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from binder.book import Book
 from binder.holdings import share_of
+from binder.launchers import may_run
 from binder.settings import is_paused
 from binder.skips import LEAVING_NS
 from binder.state import GpuSet
@@ -21,13 +22,12 @@ from binder.troubles import (
     OVERDUE,
     SECOND,
     TAINT,
-    classes_of,
     is_borne,
     overdue,
     short_of,
     taint_word,
 )
-from binder.usage import units
+from binder.usage import claims_of, units
 from schemas import decisions as d
 from schemas.names import GATE
 from schemas.objects import PodView
@@ -49,7 +49,7 @@ def letting_go(book: Book) -> Iterator[d.SetReleased | d.VmiGivenUp]:
     """End bookings on nodes that can't keep them: before the gated pods are served, since these need a place."""
     for name in nodes_to_leave(book):
         for gpu_set in _in_order(book, book.troubles.sets.of(name)):
-            why = unkept(book, name, classes_of(gpu_set))
+            why = unkept(book, name, claims_of(gpu_set))
             if why is not None:
                 yield from let_go(book, gpu_set, why)
         for resource in short_resources(book, name):
@@ -68,16 +68,17 @@ def short_resources(book: Book, name: str) -> list[str]:
     return [resource for word in overdue(book.state, name) if (resource := short_of(word)[0])]
 
 
-def unkept(book: Book, name: str, classes: Iterable[str]) -> Unkept | None:
-    """Return why a node can't keep a booking of these classes at all; units that are missing concern only some."""
+def unkept(book: Book, name: str, claims: Sequence[d.TemplateClaim | d.HeldClaim]) -> Unkept | None:
+    """Return why a node can't keep these claims at all; units that are missing concern only some."""
     words, node = overdue(book.state, name), book.state.node(name)
     if GONE in words:
         return Unkept.NODE_GONE
-    if NOT_READY in words:
+    if claims and all(f"{NOT_READY}{claim.resource}" in words for claim in claims):
         return Unkept.NODE_NOT_READY
     if node is None or not any(word.startswith(TAINT) for word in words):
         return None
     lasting = [taint for taint in node.taints if taint_word(taint) in words]
+    classes = [claim.class_name for claim in claims]
     return None if all(is_borne(book.state, taint, classes) for taint in lasting) else Unkept.NODE_TAINTED
 
 
@@ -144,8 +145,7 @@ def leaving_units(book: Book, name: str, resource: str) -> int:
 
 def is_used_unbooked(book: Book, group: str) -> bool:
     """Say whether a launcher of the VMI that holds these claims was let go without a booking of ours: it may run."""
-    pods = (book.state.pod(key) for key in book.index.pods_by_vmi.of(group))
-    return any(pod.launcher and not pod.ended and GATE not in pod.gates for pod in pods if pod is not None)
+    return may_run(book.state, book.index.pods_by_vmi.of(group))
 
 
 def _loose_units(book: Book, name: str, resource: str) -> int:

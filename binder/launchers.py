@@ -40,6 +40,12 @@ def newest(pods: Iterable[PodView]) -> PodView | None:
     return max(pods, key=lambda pod: (pod.created, pod.name), default=None)
 
 
+def may_run(state: State, keys: Iterable[str]) -> bool:
+    """Say whether a launcher among these pods was let go, also without a booking of ours, and has not ended."""
+    pods = (state.pod(key) for key in keys)
+    return any(pod.launcher and not pod.ended and GATE not in pod.gates for pod in pods if pod is not None)
+
+
 def class_entries(vmi: VmiView) -> tuple[ClassEntry, ...]:
     """Return the VMI's class entries; none where the annotation can't be read (admission refuses it)."""
     try:

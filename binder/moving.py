@@ -25,7 +25,7 @@ def moving(book: Book, spent: Spent) -> Iterator[d.HeldPlaced | d.HeldLost]:
         for group in groups_on(book, name):
             if spent.is_all():
                 return
-            why = unkept(book, name, [one.claim.class_name for one in book.held.of(group)])
+            why = unkept(book, name, [one.claim for one in book.held.of(group)])
             if why is not None:
                 yield moved(book, group, name, why)
         for resource in short_resources(book, name):

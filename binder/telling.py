@@ -152,7 +152,8 @@ def _told_of_claims(decision: AboutClaims) -> str:
         case d.SetAdopted():
             units = [f"{one.count} x {one.class_name}" for one in decision.claims]
             units += [f"{one.count} x {one.class_name} of claim {one.name}" for one in decision.held]
-            return f"{_vmi(decision.vmi)} is on {decision.node}, as its pod {decision.pod} was found: {', '.join(units)}"
+            found = f"{_vmi(decision.vmi)} is on {decision.node}, as its pod {decision.pod} was found"
+            return f"{found}: {', '.join(units)}"
         case d.HeldAdopted():
             where = f"on {decision.node}, as it was found" if decision.node else f"is lost: {decision.message}"
             return f"{_held(decision)} {where}"

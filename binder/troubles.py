@@ -11,7 +11,7 @@ from binder.members import Members
 from binder.rules.serving import HARD_EFFECTS, tolerates
 from binder.state import GpuSet, Holding, State, Touch
 from binder.usage import Usage, claims_of
-from schemas.objects import AnyView, Taint
+from schemas.objects import AnyView, NodeView, Taint
 
 SECOND = 1_000_000_000
 GONE_NS = 60 * SECOND
@@ -20,7 +20,10 @@ GONE_NS = 60 * SECOND
 GRACE_NS = 300 * SECOND
 """For so much logical time anything else may be wrong: plugins restart and show zero meanwhile, nodes reboot (C16)."""
 
-GONE, NOT_READY, TAINT, SHORT = "gone", "not-ready", "taint:", "short:"
+GONE, NOT_READY, TAINT, SHORT = "gone", "not-ready:", "taint:", "short:"
+UNREADY_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""What Kubernetes taints a node with that is not ready: while it is, they say nothing more."""
+
 OVERDUE = int(Touch.OVERDUE)
 
 
@@ -63,20 +66,16 @@ def is_borne(state: State, taint: Taint, classes: Iterable[str]) -> bool:
     return all(tolerates(view.tolerations, taint) for view in known if view is not None)
 
 
-def classes_of(gpu_set: GpuSet) -> list[str]:
-    """Return the classes of a set's claims."""
-    return [claim.class_name for claim in claims_of(gpu_set)]
-
-
 class Troubles:
     """The state's troubles with their indexes: what is booked on which node, and when which grace is over.
 
-    `sets`, `holdings`: uids and keys by node. While it is `derived` from a state, nothing is noted anew.
+    `sets`, `holdings`: uids and keys by node; `ready`: the nodes that are, by each resource they offer. While it is
+    `derived` from a state, nothing is noted anew.
     """
 
     def __init__(self, state: State, usage: Usage) -> None:
         self._state, self._usage = state, usage
-        self.sets, self.holdings = Members(), Members()
+        self.sets, self.holdings, self.ready = Members(), Members(), Members()
         self.due: list[tuple[int, str]] = []
         self.derived = False
 
@@ -104,7 +103,26 @@ class Troubles:
         """Look at a node that came, changed or went; another machine of the same name has its own time (C44)."""
         if before is not None and after is not None and before.uid != after.uid and self.derived:
             self._state.troubles.pop(name, None)
+        turned = self._follow_ready(name, before, after)
         self.refresh(name)
+        for other in {**self.sets.table(), **self.holdings.table()} if turned and self.derived else ():
+            node = self._usage.node(other)
+            if node is not None and not node.ready:
+                self.refresh(other)
+
+    def _follow_ready(self, name: str, before: AnyView | None, after: AnyView | None) -> bool:
+        """Keep who is ready and offers what; say whether of anything the first one came, or the last one went."""
+        was, now = _offered(before), _offered(after)
+        turned = False
+        for resource in was:
+            if resource not in now:
+                self.ready.drop(resource, name)
+                turned = turned or not self.ready.count(resource)
+        for resource in now:
+            if resource not in was:
+                turned = turned or not self.ready.count(resource)
+                self.ready.add(resource, name)
+        return turned
 
     def classes_changed(self) -> None:
         """Look at every node with bookings: what its classes tolerate may differ."""
@@ -154,16 +172,19 @@ class Troubles:
         if node is None:
             yield GONE
             return
-        if not node.ready:
-            yield NOT_READY
         hard = [taint for taint in node.taints if taint.effect in HARD_EFFECTS]
+        if not node.ready:
+            hard = [taint for taint in hard if taint.key not in UNREADY_TAINTS]
         overused = self._usage.overused(node)
-        if not hard and not overused:
+        if node.ready and not hard and not overused:
             # Nearly always; what is booked on the node need not be gone through.
             return
         booked = [claim for uid in uids for claim in claims_of(state.sets[uid])]
         booked += [state.holdings[key].claim for key in keys]
         classes, resources = {claim.class_name: True for claim in booked}, {claim.resource: True for claim in booked}
+        if not node.ready:
+            # Where nobody else who offers a resource is ready, it is more likely that nodes can't be heard.
+            yield from (f"{NOT_READY}{resource}" for resource in sorted(resources) if self.ready.count(resource))
         yield from sorted(dict.fromkeys(taint_word(one) for one in hard if not is_borne(state, one, classes)))
         yield from (f"{SHORT}{resource}={overused[resource]}" for resource in sorted(resources) if resource in overused)
 
@@ -179,6 +200,13 @@ class Troubles:
     def _await(self, name: str, at_ns: int) -> None:
         if at_ns > self._state.now_ns:
             heapq.heappush(self.due, (at_ns, name))
+
+
+def _offered(view: AnyView | None) -> dict[str, bool]:
+    """Return what a node offers that is ready."""
+    if not isinstance(view, NodeView) or not view.ready:
+        return {}
+    return {resource: True for resource, amount in view.allocatable.items() if amount > 0}
 
 
 def _move(members: Members, member: str, before: str, after: str) -> None:

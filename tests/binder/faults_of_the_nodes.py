@@ -108,7 +108,8 @@ def cordon_is_a_loss(patch: pytest.MonkeyPatch) -> None:
         node = self._usage.node(name)
         found = list(real(self, name))
         holds = self.sets.count(name) or self.holdings.count(name)
-        return iter([*found, troubles.NOT_READY] if holds and node is not None and node.unschedulable else found)
+        unready = [f"{troubles.NOT_READY}{resource}" for resource in self._usage.ranked]
+        return iter([*found, *unready] if holds and node is not None and node.unschedulable else found)
 
     patch.setattr(troubles.Troubles, "words", words)
 

@@ -109,7 +109,7 @@ def _law(state: State, decision: d.Decision) -> Iterator[str]:
 
 def _is_seen(state: State, decision: d.Decision) -> bool:
     """Say whether all is known that a decision leans on: claims that no VMI holds need nothing of KubeVirt (C61)."""
-    if may_place(state) or not isinstance(decision, _HELD):
+    if may_place(state) or not isinstance(decision, (*_HELD, d.SetReleased)):
         return may_place(state)
     for kind in NEEDED_KINDS:
         session = state.sessions.get(kind)
@@ -117,6 +117,9 @@ def _is_seen(state: State, decision: d.Decision) -> bool:
         may_be_missing = kind.startswith(("kubevirt", "virtualmachine", "helmrelease"))
         if missing or not (session and (session.synced or (may_be_missing and not session.served))):
             return False
+    if isinstance(decision, d.SetReleased):
+        pod = _pod(state, state.sets[decision.vmi.uid])
+        return not state.sessions["virtualmachineinstances"].served and (pod is None or pod.ended)
     held = [state.holding(decision.namespace, claim.name) for claim in decision.claims]
     return not any(one is not None and one.attached for one in held)
 

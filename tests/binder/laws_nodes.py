@@ -54,9 +54,10 @@ class Watch:
         found = self.since.get(node, {}).items()
         return [which for (kind, which), since in found if kind == what and since + borne <= state.now_ns]
 
-    def _fails(self, state: State, node: str, classes: list[str]) -> bool:
-        """Say whether a node has been useless to a booking of these classes for too long."""
-        if self._lasts(state, node, "gone") or self._lasts(state, node, "unready"):
+    def _fails(self, state: State, node: str, claims: Sequence[Claim]) -> bool:
+        """Say whether a node has been useless to a booking of these claims for too long."""
+        unready, classes = self._lasts(state, node, "unready"), [claim.class_name for claim in claims]
+        if self._lasts(state, node, "gone") or all(claim.resource in unready for claim in claims):
             return True
         view, lasting = state.node(node), self._lasts(state, node, "taint")
         taints = [taint for taint in view.taints if str(taint) in lasting] if view is not None else []
@@ -70,27 +71,27 @@ class Watch:
                 pod = _pod(state, gpu_set)
                 if vmi is None or vmi.uid != decision.vmi.uid or vmi.phase not in STARTING or pod is None or pod.ran:
                     yield f"{decision}: it may run (C35)"
-                yield from self._why(state, decision, decision.node, [one.class_name for one in _all_of(gpu_set)])
+                yield from self._why(state, decision, decision.node, _all_of(gpu_set))
             case d.SetReleased() if decision.reason is Release.NODE_UNKEPT:
                 gpu_set = state.sets[decision.vmi.uid]
                 pod = state.pod(self.pods.get(decision.vmi.uid, ("", ""))[0])
                 booked = pod is not None and pod.uid == self.pods[decision.vmi.uid][1]
                 if booked and pod is not None and not pod.ended and GATE not in pod.gates:
                     yield f"{decision}: its launcher may run (C35)"
-                yield from self._why(state, decision, decision.node, [one.class_name for one in _all_of(gpu_set)])
+                yield from self._why(state, decision, decision.node, _all_of(gpu_set))
             case d.HeldPlaced() if decision.why is Placing.MOVED:
                 places = [self.places.get(f"{decision.namespace}/{one.name}", "") for one in decision.claims]
                 node = max(places)
-                yield from self._why(state, decision, node, [one.class_name for one in decision.claims])
+                yield from self._why(state, decision, node, decision.claims)
             case d.HeldLost() if decision.reason not in {Unkept.SPLIT, Unkept.COMMANDED}:
                 known = [self.places.get(f"{decision.namespace}/{one.name}", "") for one in decision.claims]
                 if decision.node and all(place == decision.node for place in known):
-                    yield from self._why(state, decision, decision.node, [one.class_name for one in decision.claims])
+                    yield from self._why(state, decision, decision.node, decision.claims)
             case _:
                 pass
 
-    def _why(self, state: State, decision: object, node: str, classes: list[str]) -> Iterator[str]:
-        if not self._fails(state, node, classes) and not self._lasts(state, node, "short"):
+    def _why(self, state: State, decision: object, node: str, claims: Sequence[Claim]) -> Iterator[str]:
+        if not self._fails(state, node, claims) and not self._lasts(state, node, "short"):
             yield f"{decision}: nothing has been wrong with node {node} for long enough (C16)"
 
     def _too_many(self, state: State, decided: tuple[d.Decision, ...]) -> Iterator[str]:
@@ -106,7 +107,7 @@ class Watch:
                 )
         for name, (one, claims) in last.items():
             view = state.node(name)
-            if view is None or self._fails(state, name, [claim.class_name for claim in claims]):
+            if view is None or self._fails(state, name, claims):
                 continue
             needed = False
             for resource in {claim.resource for claim in claims}:
@@ -155,7 +156,7 @@ class Watch:
                 yield f"claim {key} is left on node {held.node}"
 
     def _should_leave(self, state: State, name: str, claims: Sequence[Claim]) -> bool:
-        if self._fails(state, name, [claim.class_name for claim in claims]):
+        if self._fails(state, name, claims):
             return True
         view, asked = state.node(name), {claim.resource for claim in claims}
         short = sorted(asked & set(self._lasts(state, name, "short")))
@@ -172,8 +173,12 @@ def _wrong(state: State, view: NodeView | None, here: list[GpuSet | Holding]) ->
     claims: list[Claim] = []
     for one in here:
         claims += _all_of(one) if isinstance(one, GpuSet) else [one.claim]
-    found = [] if view.ready else [("unready", "")]
+    nodes = [one for one in state.objects["nodes"].values() if isinstance(one, NodeView) and one.ready]
+    offered = {by for one in nodes for by, amount in one.allocatable.items() if amount > 0}
+    found = [] if view.ready else [("unready", claim.resource) for claim in claims if claim.resource in offered]
     for taint in view.taints:
+        if not view.ready and taint.key in {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}:
+            continue
         classes = [state.gpu_class(claim.class_name) for claim in claims]
         alone = [gpu_class for gpu_class in classes if gpu_class is not None]
         hard = taint.effect in {"NoSchedule", "NoExecute"}

@@ -3,9 +3,10 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from binder.adopting import let_go, place_of, vmis
+from binder.adopting import let_go, vmis
 from binder.book import Book
 from binder.evolve import is_dirty
+from binder.following import place_of
 from schemas.events import Continue
 from schemas.names import GATE
 from schemas.objects import PodView

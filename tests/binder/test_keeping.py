@@ -132,7 +132,7 @@ def _misplaced(book: Book) -> None:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (_forgotten, "node n0000 is said to be [], and is ['not-ready']"),
+        (_forgotten, "node n0000 is said to be [], and is ['not-ready:nvidia.com/L40S']"),
         (_invented, "node n0001 is said to be ['gone'], and is []"),
         (_early, "node n0000 has a trouble that has not begun"),
         (_misplaced, "index booked on nodes"),

@@ -16,6 +16,8 @@ from tests.binder import faults_of_the_nodes as nodes
 from tests.binder import faults_of_the_pass as serve
 from tests.binder.histories import lived, seeded
 from tests.binder.oracle import untold
+from tests.binder.test_budget_use import test_c34_each_unit_is_counted_once
+from tests.binder.test_budgets import test_unreadable_quotas_are_the_last_known_and_never_unlimited
 from tests.stories.test_stories import HERE, retold
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -112,12 +114,10 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (limits.zero_is_unset, "budget-lowered", True),
     (limits.lost_count_nothing, "", True),
     (limits.asked_again, "budget-of-claims", True),
-    (limits.own_pods_are_raw, "", True),
     (limits.budgets_wake_nobody, "budget", True),
     (limits.use_is_told, "noise", True),
     (limits.freed_units_stay, "budget", True),
     (limits.releases_lose, "", True),
-    (limits.unreadable_is_unlimited, "", True),
 )
 
 
@@ -134,6 +134,25 @@ def test_a_planted_fault_is_found(plant: Plant, story: str, random: bool, monkey
     else:
         assert random
         assert any(map(_found_by_history, range(SEEDS))), "no random history finds it"
+
+
+TOLD_BY_TESTS: tuple[tuple[Plant, Callable[[], None]], ...] = (
+    (limits.own_pods_are_raw, test_c34_each_unit_is_counted_once),
+    (limits.unreadable_is_unlimited, test_unreadable_quotas_are_the_last_known_and_never_unlimited),
+)
+"""Faults that lead to no decision: a test of what is counted finds each."""
+
+
+@pytest.mark.parametrize(("plant", "test"), TOLD_BY_TESTS, ids=[plant.__name__ for plant, _ in TOLD_BY_TESTS])
+def test_a_fault_in_what_is_counted_is_found(
+    plant: Plant, test: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each fault fails the test of what it counts wrongly, which holds without it."""
+    test()
+    plant(monkeypatch)
+
+    with pytest.raises(AssertionError):
+        test()
 
 
 RANDOM = [plant for plant, story, random in EVERY if story and random]

@@ -69,6 +69,7 @@ async def test_who_waits_is_not_refused_and_starts_when_room_comes(program: Stac
     assert vmi is not None
     assert vmi["status"]["phase"] == "Scheduling"
     assert gates(pod) == [GATE]
+    await _in_line(program, 1)
 
     await program.stop("vm1")
     assert await program.running("vm2") == "n1"
@@ -92,6 +93,7 @@ async def test_a_reason_is_told_once_and_no_write_comes_without_a_change(program
         await program.vm(name, [("l40s", 1)])
     await asyncio.gather(*(program.waiting(name, "NoRoom") for name in waiting))
     await _told(program, 1, waiting)
+    await _in_line(program, len(waiting))
     before = await _versions(program, waiting)
 
     await _heartbeats(program)
@@ -111,6 +113,16 @@ async def test_a_reason_is_told_once_and_no_write_comes_without_a_change(program
     await program.nodes.taint("n1", [])
     await asyncio.gather(*(program.waiting(name, "NoRoom") for name in waiting))
     await _told(program, 3, waiting)
+
+
+async def _in_line(program: Stack, count: int) -> None:
+    """See that the claims that wait, so many, show their places in line."""
+
+    async def shown() -> bool:
+        places = [claim["status"].get("queuePosition", 0) for claim in await program.claims()]
+        return sorted(filter(None, places)) == list(range(1, count + 1))
+
+    await eventually(shown, "the places in line")
 
 
 async def _heartbeats(program: Stack) -> None:

@@ -12,6 +12,7 @@ start vm1 l40s=1
   places vm1 on n2 for vm1-pod
 pin vm1-pod
 retarget vm1-pod affinity=@metadata.name:In:n1&gpu:Exists affinity=@metadata.name:In:n1
+  opens vm1: l40s x1 by nvidia.com/L40S
 vmi hot l40s=1
 admit hot r2
   admits the launcher of hot as r2, gated

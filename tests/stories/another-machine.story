@@ -1,6 +1,8 @@
 # C44: a node that comes back under its name is another machine: no skip of the old one, Lost sets before new orders.
 class l40s
 class big resource=l40s
+# Somebody else is ready.
+node spare l40s=1 cpu=8 cordoned
 node n1 l40s=3 cpu=8
 claim g l40s=2
   puts claim g on n1: Ordered
@@ -18,9 +20,9 @@ start vm8 l40s=1 uid=u8 pod=vm8-pod2
   opens vm8 (u8): l40s x1 by nvidia.com/L40S
   vm8 (u8) waits: NodeSkipped
 gone node n1
-  vm8 (u8) waits: NoNodeOffersClass
+  vm8 (u8) waits: NodeNotReady
 claim order9 l40s=1
-  claim order9 waits: NoNodeOffersClass
+  claim order9 waits: NodeNotReady
 show troubles
   n1: gone
 pass 59
@@ -44,14 +46,13 @@ show n1 g order9
   order9 is pending: NoRoom
 # One that comes back at once has lost nothing, and begins anew.
 gone node n1
-  claim order9 waits: NoNodeOffersClass
+  claim order9 waits: NodeNotReady
 pass 59
 node n1 l40s=3 cpu=8 uid=N-newer unready
-  claim order9 waits: NodeNotReady
 pass 299
 show g troubles
   g is on n1
-  n1: not-ready
+  n1: not-ready:nvidia.com/L40S
 node n1 l40s=3 cpu=8 uid=N-newest unready
 pass 299
 node n1 l40s=3 cpu=8 uid=N-newest

@@ -113,6 +113,8 @@ claim three l40s=1
 start vm3 uses=three l40s=4
   opens vm3: l40s x4 by nvidia.com/L40S, l40s x1 by nvidia.com/L40S
   vm3 waits: NoNodeOffersClass
+# One that KubeVirt does not list is no booking of ours, and may run all the same.
+list vm3
 pin vm3-pod n3
 command move three
   refuses move: a launcher that uses claim t/three runs, or may run: stop the VM

@@ -14,8 +14,10 @@ unserved vm
 class a16 deleting
 class l40s deleting
 gone pod vm2-pod
+  releases vm2 from n1: LauncherGone
   frees class a16
 gone pod vm1-pod
+  releases vm1 from n1: LauncherGone
   frees class l40s
 # What is not listed yet, or was not heard of by a new leader, may use it.
 class s

@@ -1,5 +1,7 @@
 # D8: a VMI that is pinned to a node which can't keep it, and doesn't run, is given up after the grace.
 class l40s
+# Somebody else is ready.
+node spare l40s=1 cpu=8 cordoned
 node n1 l40s=2 cpu=8
 start vm1 l40s=1
   opens vm1: l40s x1 by nvidia.com/L40S
@@ -9,7 +11,7 @@ phase vm1 Scheduling
 # A dip is borne: the time begins anew.
 node n1 l40s=2 cpu=8 unready
 show troubles
-  n1: not-ready
+  n1: not-ready:nvidia.com/L40S
 pass 299
 node n1 l40s=2 cpu=8
 show troubles

@@ -21,7 +21,7 @@ relist pod
   places vm2 on n1 for vm2-pod
 unserved vmi
 end vm2-pod
+  releases vm2 from n1: LauncherEnded
 show placing
   places: no
 relist vmi
-  releases vm2 from n1: LauncherEnded

@@ -12,7 +12,7 @@ node n1 l40s=2 cpu=8 unready taint=node.kubernetes.io/unreachable=:NoExecute
 node n2 l40s=2 cpu=8 label=hand:made
 terminate vm1-pod
 show troubles
-  n1: not-ready, taint:node.kubernetes.io/unreachable=:NoExecute
+  n1: not-ready:nvidia.com/L40S
 pass 600
 show n1 vm1
   n1 has free: cpu 7000, nvidia.com/L40S 0

@@ -38,7 +38,10 @@ class Whole(Law):
         vmi = self._vmi(decision.vmi)
         known = self.picture.claims.get(decision.vmi.uid)
         said = [(claim.class_name, claim.count) for claim in decision.claims]
-        if known is not None and known != decision.claims:
+        before = [(claim.name, claim.class_name, claim.count) for claim in known or ()]
+        now = [(claim.name, claim.class_name, claim.count) for claim in decision.claims]
+        counts_alike = known == decision.claims or decision.vmi.uid not in self.picture.bookings
+        if known is not None and (before != now or not counts_alike):
             self.found.append(f"{stamp}: {decision.vmi.name} has other claims than before")
         entries = msgspec.json.decode(vmi.gpus) if vmi is not None else []
         named = [one["claimName"] for one in entries if "claimName" in one]
