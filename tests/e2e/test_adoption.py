@@ -47,8 +47,8 @@ async def raw_pod(program: Stack, name: str, node: str) -> None:
     await program.api.create(POD.path(program.tenant), body)
 
 
-async def test_a_cluster_is_taken_over_after_the_log_was_lost(program: Stack) -> None:
-    """T4, T22: VMs run on, a gated one waits on, held claims stay; then VMs stop and start as ever."""
+async def busy(program: Stack) -> None:
+    """Have two VMs run, one with a held claim, a raw pod beside them; an idle claim is held, and a VM waits."""
     await program.gpu_class("l40s", L40S)
     await program.node("n1", {L40S: 2})
     await program.node("n2", {L40S: 3})
@@ -62,6 +62,11 @@ async def test_a_cluster_is_taken_over_after_the_log_was_lost(program: Stack) ->
     await raw_pod(program, "raw", "n2")
     await program.vm("late", [("l40s", 2)])
     await program.waiting("late", "NoRoom")
+
+
+async def test_a_cluster_is_taken_over_after_the_log_was_lost(program: Stack) -> None:
+    """T4, T22: VMs run on, a gated one waits on, held claims stay; then VMs stop and start as ever."""
+    await busy(program)
     before = await started(program)
 
     await lose_the_log(program)
