@@ -17,6 +17,7 @@ from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
 from binder.keeping import letting_go
 from binder.launchers import may_be_served
+from binder.licences import may_license
 from binder.moving import moving
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
@@ -63,7 +64,9 @@ def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
 def is_left_over(book: Book) -> bool:
     """Say whether something stays to be decided that no further input is needed for (T5)."""
     finalizers = bool(book.held.freeable or book.class_use.due) and may_finalize(book)
-    return finalizers or has_work(book)
+    # Licences need not wait for what placing waits for.
+    licences = bool(book.state.dirty_licences) and may_license(book.state)
+    return finalizers or licences or has_work(book)
 
 
 def has_work(book: Book) -> bool:
