@@ -17,7 +17,7 @@ from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
 from binder.keeping import letting_go
 from binder.launchers import may_be_served
-from binder.licences import may_license
+from binder.licences import licences_due
 from binder.moving import moving
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
@@ -64,9 +64,7 @@ def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
 def is_left_over(book: Book) -> bool:
     """Say whether something stays to be decided that no further input is needed for (T5)."""
     finalizers = bool(book.held.freeable or book.class_use.due) and may_finalize(book)
-    # Licences need not wait for what placing waits for.
-    licences = bool(book.state.dirty_licences) and may_license(book.state)
-    return finalizers or licences or has_work(book)
+    return finalizers or licences_due(book.state) or has_work(book)
 
 
 def has_work(book: Book) -> bool:
