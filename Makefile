@@ -35,8 +35,8 @@ test: check ## everything: the checks, then every test, the real control plane i
 test-fast: $(READY) ## the tests that need no server: a minute or two
 	@$(BIN)/python -m pytest -m "not cluster and not nats and not soak" --numprocesses=2
 
-soak: $(READY) ## the long runs: many seeds, hours of logical time
-	@$(BIN)/python -m pytest -m soak --timeout=0
+soak: $(READY) ## the long runs: many seeds, hours of logical time, new random cases of each property
+	@$(BIN)/python -m pytest -m "soak or (hypothesis and not cluster)" --hypothesis-profile=search --timeout=0
 
 bench: $(READY) ## measure on the real control plane; a table, and bench.json
 	@$(BIN)/python -m tests.bench --output bench.json

@@ -18,6 +18,7 @@ from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
 from binder.keeping import letting_go
 from binder.launchers import may_be_served
+from binder.licences import licences_due
 from binder.moving import moving
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
@@ -70,7 +71,7 @@ def is_left_over(book: Book) -> bool:
     if book.state.adopting:
         return book.may_place_claims()
     finalizers = bool(book.held.freeable or book.class_use.due) and may_finalize(book)
-    return finalizers or has_work(book)
+    return finalizers or licences_due(book.state) or has_work(book)
 
 
 def has_work(book: Book) -> bool:

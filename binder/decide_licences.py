@@ -15,7 +15,7 @@ from binder.licences import (
     is_ours,
     licence_copy,
     licence_source,
-    may_license,
+    licences_due,
     source_trouble,
 )
 from schemas import decisions as d
@@ -28,7 +28,7 @@ from schemas.reasons import Licence
 def licensing(book: Book, spent: Spent) -> Iterator[d.Decision]:
     """Decide on the copies and classes that something changed about."""
     state = book.state
-    if not state.dirty_licences or not may_license(state):
+    if not licences_due(state):
         return
     classes = classes_by_copy(state)
     for key in sorted(state.dirty_licences):

@@ -17,7 +17,7 @@ from binder import (
     evolve_skips,
 )
 from binder.book import Book
-from binder.licences import LICENCE_DECISIONS, licence_key, may_license
+from binder.licences import LICENCE_DECISIONS, licence_key, licences_due
 from binder.records import ClassGuard
 from binder.state import NEEDED_KINDS, State, is_current
 from schemas import decisions as d
@@ -221,7 +221,7 @@ def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
 def is_dirty(state: State) -> bool:
     """Say whether a pass has something to look at."""
     placing = state.dirty_sets or state.dirty_nodes or state.dirty_claims or state.dirty_holdings or state.dirty_budgets
-    return bool(placing or (state.dirty_licences and may_license(state)))
+    return bool(placing) or licences_due(state)
 
 
 def may_place(state: State) -> bool:

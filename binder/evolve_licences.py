@@ -12,7 +12,7 @@ from binder.licences import (
     class_key,
     is_entitled,
     licence_key,
-    may_license,
+    licences_due,
 )
 from schemas import decisions as d
 from schemas.events import Outcome
@@ -169,7 +169,7 @@ def wake(book: Book) -> None:
 def settle(book: Book, decided: tuple[d.Decision, ...], *, bounded: bool) -> None:
     """End one input: forget what was looked at, unless its bound stopped it, or the picture is not whole."""
     dirty = book.state.dirty_licences
-    if not dirty or not may_license(book.state):
+    if not licences_due(book.state):
         return
     if not bounded:
         dirty.clear()

@@ -25,6 +25,11 @@ def may_license(state: State) -> bool:
     return all(is_current(state, kind) for kind in NEEDED_FOR_LICENCES)
 
 
+def licences_due(state: State) -> bool:
+    """Say whether a copy or a class is to be looked at, and may be: whatever placing waits for."""
+    return bool(state.dirty_licences) and may_license(state)
+
+
 def class_key(name: str) -> str:
     """Return how `State.dirty_licences` names a class, beside the copies, which begin with a namespace."""
     return f"/{name}"

@@ -6,6 +6,7 @@ import msgspec
 
 from binder.kube import ApiError, Kube, PatchKind
 from projector import render
+from projector.deleting import delete_while
 from projector.effects import CreateClaim, DropClaim, WriteStatus
 from projector.reads import decode, namespace_is_over, read
 from projector.verdicts import BEHIND, LANDED, SETTLED, Verdict, again, judged, refused
@@ -15,7 +16,6 @@ from schemas.kinds import GPU_CLAIM
 from schemas.objects import Stamp
 from schemas.writes import ALREADY_EXISTS, SeenClaim
 
-_DELETE_TRIES = 3
 NAME_TAKEN = "NameTaken"
 
 
@@ -134,29 +134,12 @@ class ClaimWriter:
 
     async def drop(self, effect: DropClaim) -> Verdict:
         """Delete a claim by uid and version, after a fresh look that it is still a template claim (T14, T21)."""
-        verdict = LANDED
-        for _ in range(_DELETE_TRIES):
-            try:
-                found = await read(self._kube, GPU_CLAIM, effect.vmi.namespace, effect.name, SeenClaim)
-                if found is None or found.metadata.uid != effect.uid:
-                    return SETTLED
-                if names.TEMPLATE_LABEL not in found.metadata.labels:
-                    return SETTLED
-                await self._kube.delete(
-                    GPU_CLAIM,
-                    effect.vmi.namespace,
-                    effect.name,
-                    uid=effect.uid,
-                    resource_version=found.metadata.resource_version,
-                )
-                return LANDED
-            except ApiError as error:
-                if error.code == 404:
-                    return SETTLED
-                if error.code != 409:
-                    return judged(error)
-                verdict = again(error)
-        return verdict
+
+        def stands(claim: SeenClaim) -> bool:
+            return claim.metadata.uid == effect.uid and names.TEMPLATE_LABEL in claim.metadata.labels
+
+        namespace = effect.vmi.namespace
+        return await delete_while(self._kube, GPU_CLAIM, namespace, effect.name, SeenClaim, stands, otherwise=SETTLED)
 
 
 def _missing(effect: WriteStatus) -> Verdict:

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from binder.kube import ApiError, Kube, PatchKind
 from binder.licences import NAME_TAKEN
+from projector.deleting import delete_while
 from projector.effects import CopyLicence, DropLicence, ShowLicence
 from projector.reads import namespace_is_over, read
 from projector.verdicts import BEHIND, LANDED, SETTLED, Verdict, again, judged, refused
@@ -107,28 +108,18 @@ class LicenceWriter:
         if not effect.uid:
             # It was never seen: what stands in its lane before this is overtaken, and that is all.
             return SETTLED
-        verdict, namespace = LANDED, effect.vmi.namespace
         try:
             key = await self._digest_key()
-            for _ in range(_TRIES):
-                found = await read(self._kube, SECRET, namespace, effect.name, _Secret)
-                if found is None or found.metadata.uid != effect.uid or _stamp_of(found) is None:
-                    return SETTLED
-                if found.metadata.annotations.get(names.LICENCE_DIGEST_ANNOTATION) != digest_of(key, found.data):
-                    return SETTLED
-                version = found.metadata.resource_version
-                try:
-                    await self._kube.delete(SECRET, namespace, effect.name, uid=effect.uid, resource_version=version)
-                    return LANDED
-                except ApiError as error:
-                    if error.code == 404:
-                        return SETTLED
-                    if error.code != 409:
-                        return judged(error)
-                    verdict = again(error)
         except ApiError as error:
             return judged(error)
-        return verdict
+
+        def stands(found: _Secret) -> bool:
+            digest = found.metadata.annotations.get(names.LICENCE_DIGEST_ANNOTATION)
+            ours = found.metadata.uid == effect.uid and _stamp_of(found) is not None
+            return ours and digest == digest_of(key, found.data)
+
+        namespace = effect.vmi.namespace
+        return await delete_while(self._kube, SECRET, namespace, effect.name, _Secret, stands, otherwise=SETTLED)
 
     async def show(self, effect: ShowLicence) -> Verdict:
         """Have the class's condition say whether its licence's source is missing; other conditions stay (T21)."""

@@ -4,8 +4,14 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.error_logs import ErrorLogs, listening
+
+# What decides whether a change may land looks at the same cases on each machine; the soak looks for new ones.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("search", print_blob=True, deadline=None)
+settings.load_profile("steady")
 
 pytest_plugins = ["pytester", "tests.cluster.fixtures", "tests.servers"]
 

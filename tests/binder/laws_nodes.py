@@ -68,7 +68,8 @@ class Watch:
         match decision:
             case d.VmiGivenUp():
                 gpu_set, vmi = state.sets[decision.vmi.uid], state.vmi(f"{decision.vmi.namespace}/{decision.vmi.name}")
-                pod = _pod(state, gpu_set)
+                # Its booking may have gone on to the launcher after a temporary pod, and ended, by the same input.
+                pod = _pod(state, gpu_set) or state.pod(self.pods.get(decision.vmi.uid, ("", ""))[0])
                 if vmi is None or vmi.uid != decision.vmi.uid or vmi.phase not in STARTING or pod is None or pod.ran:
                     yield f"{decision}: it may run (C35)"
                 yield from self._why(state, decision, decision.node, _all_of(gpu_set))

@@ -211,6 +211,18 @@ def test_nothing_is_dropped_before_everything_is_listed() -> None:
     assert not scene.book.behind
 
 
+def test_licences_do_not_wait_for_what_placing_waits_for() -> None:
+    """T11: while nodes are not listed yet, a missing source is told all the same, and nothing of it is forgotten."""
+    scene = LicenceScene(synced=False)
+    scene.newer(ClassView("l40s-24c", "", "", mode="VGPU", licence_secret="lic"))
+    kinds = [kind for kind in scene.objects if kind != "nodes"]
+
+    said = [one for kind in kinds for one in scene.relist(kind)]
+
+    assert scene.book.behind == {"nodes": True}
+    assert [type(one) for one in said] == [d.LicenceMissing]
+
+
 def test_copies_without_a_log_are_known_again() -> None:
     """After an adoption: exact copies need no write, and go when they are not due any more (T4, L2)."""
     scene = LicenceScene()
