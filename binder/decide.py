@@ -14,6 +14,7 @@ from binder.decide_classes import guarding
 from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
 from binder.decide_licences import licensing
 from binder.decide_set import ended_unseen, ending, opening, placing, telling
+from binder.decide_writes import answer_order, answer_write
 from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
 from binder.keeping import letting_go
@@ -25,16 +26,16 @@ from binder.rules.admission import answer_pod, answer_vmi
 from binder.touched import Touched
 from schemas import decisions as d
 from schemas import events as e
+from schemas.answers import Answer
 from schemas.objects import ClaimView, VmiView
 
 
 def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
     """Yield the decisions of one input; the caller folds each before it asks on."""
     # 1. Somebody waits for an answer.
-    if isinstance(event, e.VmiRequest):
-        yield answer_vmi(event, book.settings.policy)
-    elif isinstance(event, e.PodRequest):
-        yield answer_pod(event)
+    answered = answer(book, event)
+    if answered is not None:
+        yield answered
     elif isinstance(event, e.Command):
         yield from by_hand.answer(book, event)
     if not is_left_over(book):
@@ -44,6 +45,21 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
     for decision in _steps(book, spent):
         spent.add(decision)
         yield decision
+
+
+def answer(book: Book, event: e.AnyEvent | None) -> Answer | None:
+    """Return the answer to an admission request, None where the event is none."""
+    match event:
+        case e.VmiRequest():
+            return answer_vmi(event, book.settings.policy)
+        case e.PodRequest():
+            return answer_pod(event)
+        case e.WriteRequest():
+            return answer_write(book, event)
+        case e.OrderRequest():
+            return answer_order(book, event)
+        case _:
+            return None
 
 
 def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:

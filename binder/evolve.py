@@ -101,6 +101,16 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
                 evolve_objects.believe_evidence(book, "gpuclasses", view)
             for claim in event.claims:
                 evolve_objects.believe_evidence(book, "gpuclaims", claim)
+            if isinstance(event, e.VmiRequest) and event.home is not None:
+                evolve_objects.believe_evidence(book, "namespaces", event.home)
+        case e.OrderRequest():
+            for view in event.classes:
+                evolve_objects.believe_evidence(book, "gpuclasses", view)
+            if event.home is not None:
+                evolve_objects.believe_evidence(book, "namespaces", event.home)
+        case e.WriteRequest():
+            if event.before is not None:
+                evolve_objects.believe_evidence(book, event.kind, event.before)
         case e.Outcomes():
             for outcome in event.outcomes:
                 evolve_sets.hear(book, outcome)
@@ -152,7 +162,7 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
             evolve_licences.missing(book, stamp, decision)
         case d.LauncherAdopted() | d.SetAdopted() | d.HeldAdopted() | d.Adopted():
             evolve_adoption.evolve(book, stamp, decision)
-        case d.ClaimDropped() | d.VmiAdmitted() | d.Refused() | d.Rejected():
+        case d.ClaimDropped() | d.VmiAdmitted() | d.WritePassed() | d.Refused() | d.Rejected():
             pass
 
 

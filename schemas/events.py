@@ -7,7 +7,19 @@ A chunk of changes is one input: folded whole, then decided once. Versions: ever
 import msgspec
 
 from schemas.decisions import VmiId
-from schemas.objects import AnyView, ClaimView, ClassView, Gone, KubeVirtView, Stamp
+from schemas.objects import (
+    AnyView,
+    ClaimView,
+    ClassView,
+    Gone,
+    KubeVirtView,
+    NamespaceView,
+    PoolView,
+    ReplicaSetView,
+    Stamp,
+    VmiView,
+    VmView,
+)
 from schemas.reasons import Order
 
 MESSAGE_VERSION = 1
@@ -74,7 +86,8 @@ class VmiRequest(Event, frozen=True, tag="request.vmi"):
     put on launchers and would copy there. `bound_licence`: volumes and disks under our name for the licence's, as
     `binder.rules.licences.licence_marks` spells them. `classes`: named classes, those of named claims, and those whose
     resource the VMI names elsewhere, as read from the API server; `missing`: named and not there; `claims` and
-    `missing_claims`, the held claims named, and `kubevirt` likewise (A8).
+    `missing_claims`, the held claims named, and `kubevirt` likewise (A8). `home`: its namespace, as it was read; None
+    in logs from before it was (A5).
     """
 
     request: str
@@ -95,6 +108,7 @@ class VmiRequest(Event, frozen=True, tag="request.vmi"):
     kubevirt: KubeVirtView | None = None
     repeats: int = 0
     version: int = MESSAGE_VERSION
+    home: NamespaceView | None = None
 
 
 class PodRequest(Event, frozen=True, tag="request.pod"):
@@ -117,6 +131,46 @@ class PodRequest(Event, frozen=True, tag="request.pod"):
     missing_claims: tuple[str, ...] = ()
     temporary: bool = False
     migration: bool = False
+    repeats: int = 0
+    version: int = MESSAGE_VERSION
+
+
+Writable = VmView | VmiView | PoolView | ReplicaSetView
+
+
+class WriteRequest(Event, frozen=True, tag="request.write"):
+    """A VM, pool, replica set or bare VMI is about to be written, or a count of replicas (B2, T20).
+
+    `kind`: its plural. `view`: the object as it would stand; `before`: as it stands, or for a count of replicas as it
+    was read: evidence (T15), None at create.
+    """
+
+    request: str
+    kind: str
+    namespace: str
+    name: str
+    user: str
+    view: Writable
+    before: Writable | None = None
+    repeats: int = 0
+    version: int = MESSAGE_VERSION
+
+
+class OrderRequest(Event, frozen=True, tag="request.order"):
+    """A held claim is about to be created: `count` units of a class on one node (O1).
+
+    `classes`: its class, as read from the API server, `missing` where it isn't there; `home`: its namespace.
+    """
+
+    request: str
+    namespace: str
+    name: str
+    user: str
+    class_name: str
+    count: int
+    classes: tuple[ClassView, ...] = ()
+    missing: tuple[str, ...] = ()
+    home: NamespaceView | None = None
     repeats: int = 0
     version: int = MESSAGE_VERSION
 
@@ -176,6 +230,8 @@ AnyEvent = (
     | Progress
     | VmiRequest
     | PodRequest
+    | WriteRequest
+    | OrderRequest
     | Outcomes
     | Command
     | Tick
@@ -196,6 +252,8 @@ _tags = frozenset(
         Progress,
         VmiRequest,
         PodRequest,
+        WriteRequest,
+        OrderRequest,
         Outcomes,
         Command,
         Tick,

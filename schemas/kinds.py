@@ -56,3 +56,7 @@ WORKLOAD_MONITOR = Resource(GROUP, VERSION, "workloadmonitors", "WorkloadMonitor
 KUBEVIRT = Resource("kubevirt.io", "v1", "kubevirts", "KubeVirt", namespaced=True)
 VM = Resource("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", namespaced=True)
 VMI = Resource("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance", namespaced=True)
+VMI_REPLICA_SET = Resource(
+    "kubevirt.io", "v1", "virtualmachineinstancereplicasets", "VirtualMachineInstanceReplicaSet", namespaced=True
+)
+VM_POOL = Resource("pool.kubevirt.io", "v1beta1", "virtualmachinepools", "VirtualMachinePool", namespaced=True)

@@ -48,6 +48,9 @@ class Refusal(StrEnum):
     NO_ENTITLEMENT = "NoVGPUEntitlement"
     NOT_PERMITTED = "NotPermittedByKubeVirt"
     UNKNOWN_VMI = "UnknownVMI"
+    OVER_BUDGET = "OverBudget"
+    NO_UNITS = "NotEnoughUnits"
+    NOT_READY = "NotReady"
 
 
 class Order(StrEnum):

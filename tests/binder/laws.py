@@ -21,6 +21,7 @@ from schemas.reasons import GiveUp
 from tests.binder import laws_held
 from tests.binder.oracle import own_on, place, skipped_nodes, used_on, verdict
 from tests.binder.oracle_budgets import exceeded, told_so
+from tests.binder.oracle_declared import miscounted
 from tests.binder.oracle_kept import KEPT_NS, able_nodes, uses_of
 
 PATIENCE_NS = 120_000_000_000
@@ -37,6 +38,7 @@ def live(book: Book, sequence: int, stamp_ns: int, body: bytes, *, lawful: bool 
     decided = step(book, sequence, stamp_ns, body)
     broken = list(_broken(shadow, sequence, stamp_ns, None if isinstance(event, d.Rejected) else event, decided))
     broken += check(book)
+    broken += miscounted(book.state, book.declared.used, book.budgets.used)
     assert not broken, f"input {sequence} {body[:200]!r} -> {decided}: " + "; ".join(broken)
     assert encode_state(shadow.state) == encode_state(book.state), f"input {sequence}: the log tells another state"
     return decided
