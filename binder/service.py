@@ -11,25 +11,22 @@ from typing import Protocol
 import structlog
 
 from binder.anchor import Anchor, prove_anchor
-from binder.decide import is_left_over
+from binder.decide import answer_dry, is_left_over
 from binder.evolve import is_dirty, may_place
 from binder.follower import Follower
 from binder.journal import Journal, Message, Unavailable, Unclear
 from binder.logbook import Draft, Fenced, LogWriter, open_epoch
-from binder.rules.admission import answer_pod, answer_vmi
-from binder.settings import settings_digest, settings_of
+from binder.settings import settings_digest
 from binder.state import State
 from binder.step import RULES_VERSION, step
 from binder.tip import Tip, canonical
+from schemas.answers import Answer
 from schemas.chain import EventsDigest
-from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
 from schemas.events import (
     MESSAGE_KINDS,
     MESSAGE_VERSION,
     Continue,
-    PodRequest,
     Tick,
-    VmiRequest,
     decode_event,
     encode_event,
 )
@@ -225,15 +222,13 @@ class Binder:
                 count += 1
                 await self._publish(EVENTS_TICK, encode_event(Tick()), f"tick/{state.epoch}/{count}")
 
-    def answer_dry_run(self, body: bytes) -> VmiAdmitted | PodAdmitted | Refused | None:
+    def answer_dry_run(self, body: bytes) -> Answer | None:
         """Answer an admission request off the streams, booking nothing (T19); None while the state is cold."""
         follower = self.follower
         if follower is None or not may_place(follower.book.state):
             return None
         event = decode_event(body)
-        if isinstance(event, VmiRequest):
-            return answer_vmi(event, settings_of(follower.book.state).policy)
-        return answer_pod(event) if isinstance(event, PodRequest) else None
+        return answer_dry(follower.book, event)
 
 
 def _complain(problems: tuple[str, ...], told: tuple[str, ...]) -> tuple[str, ...]:

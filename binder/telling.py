@@ -52,6 +52,10 @@ def told_event(body: bytes) -> str:
             return f"may VMI {event.namespace}/{event.name or '(to be named)'} start? {event.gpus}"
         case e.PodRequest():
             return f"may a launcher of {event.vmi.namespace}/{event.vmi.name} pass?"
+        case e.StartRequest():
+            return f"may VMI {_vmi(event.vmi)} start now? {event.asked.gpus}"
+        case e.StartWithdrawn():
+            return f"nobody waits any more for the start of {_vmi(event.vmi)}"
         case e.Outcomes():
             return "written: " + _some(_outcome(outcome) for outcome in event.outcomes)
         case e.Command():
@@ -110,6 +114,10 @@ def told_decision(decision: d.Decision) -> str:
             return f"{_vmi(decision.vmi)} asks for {claims}"
         case d.SetPlaced():
             return f"{_vmi(decision.vmi)} is placed on {decision.node}, pod {decision.pod}"
+        case d.SetBooked():
+            return f"{_vmi(decision.vmi)} may start, and is booked on {decision.node}"
+        case d.StartHeld():
+            return f"the start of {_vmi(decision.vmi)} is not decided yet: {decision.reason}"
         case d.SetWaits():
             return f"{_vmi(decision.vmi)} waits, {decision.reason}: {decision.message}"
         case d.SetReleased():
@@ -177,7 +185,7 @@ def _held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits | d.HeldAdopted) -> 
     return "claim " + ", ".join(f"{decision.namespace}/{claim.name}" for claim in decision.claims)
 
 
-def every_claim(opened: d.SetOpened | d.SetAdopted) -> Iterator[d.TemplateClaim | d.HeldClaim]:
+def every_claim(opened: d.SetOpened | d.SetAdopted | d.SetBooked) -> Iterator[d.TemplateClaim | d.HeldClaim]:
     """Return the claims of a set that was opened, its own and the held ones."""
     yield from opened.claims
     yield from opened.held
@@ -252,12 +260,12 @@ def about_decision(decision: d.Decision) -> frozenset[str]:
             return frozenset({f"vm {decision.namespace}/{decision.name}"})
         case d.SetPlaced() | d.SetReleased() | d.NodeSkipped() | d.VmiGivenUp() | d.NodeKept():
             return frozenset({f"vm {_vmi(decision.vmi)}"} | _node(decision.node))
-        case d.SetOpened() | d.SetAdopted():
+        case d.SetOpened() | d.SetAdopted() | d.SetBooked():
             classes = {f"class {claim.class_name}" for claim in every_claim(decision)}
             held = {f"claim {decision.vmi.namespace}/{claim.name}" for claim in decision.held}
-            node = _node(decision.node) if isinstance(decision, d.SetAdopted) else frozenset()
+            node = frozenset() if isinstance(decision, d.SetOpened) else _node(decision.node)
             return frozenset({f"vm {_vmi(decision.vmi)}"} | classes | held) | node
-        case d.PodAdmitted() | d.LauncherAdopted() | d.SetWaits() | d.SetClosed():
+        case d.PodAdmitted() | d.LauncherAdopted() | d.SetWaits() | d.SetClosed() | d.StartHeld():
             return frozenset({f"vm {_vmi(decision.vmi)}"})
         case d.HeldPlaced() | d.HeldLost() | d.HeldAdopted():
             return _about_held(decision) | _node(decision.node)

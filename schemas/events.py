@@ -7,7 +7,7 @@ A chunk of changes is one input: folded whole, then decided once. Versions: ever
 import msgspec
 
 from schemas.decisions import VmiId
-from schemas.objects import AnyView, ClaimView, ClassView, Gone, KubeVirtView, Stamp
+from schemas.objects import AnyView, ClaimView, ClassView, Gone, KubeVirtView, NodeSelectorTerm, Stamp
 from schemas.reasons import Order
 
 MESSAGE_VERSION = 1
@@ -121,6 +121,37 @@ class PodRequest(Event, frozen=True, tag="request.pod"):
     version: int = MESSAGE_VERSION
 
 
+class StartRequest(Event, frozen=True, tag="request.start"):
+    """A VMI about to be stored under policy Refuse, seen with its final name and uid: book its set, or refuse it (T17).
+
+    `asked`: the VMI as it would be stored, with evidence read anew. `requests`: units and what the VMI itself declares
+    of cpu and memory; what KubeVirt adds for its launcher is not known yet. `node_selector`, `terms`: as its launcher
+    will carry them. `volumes`: names of its PVCs.
+    """
+
+    request: str
+    uid: str
+    asked: VmiRequest
+    requests: dict[str, int] = {}
+    node_selector: dict[str, str] = {}
+    terms: tuple[NodeSelectorTerm, ...] | None = None
+    volumes: tuple[str, ...] = ()
+    version: int = MESSAGE_VERSION
+
+    @property
+    def vmi(self) -> VmiId:
+        """Return the VMI that is about to be."""
+        return VmiId(self.asked.namespace, self.asked.name, self.uid)
+
+
+class StartWithdrawn(Event, frozen=True, tag="request.withdrawn"):
+    """Whoever asked for a start gave up waiting, or its own client went: the start was refused (T18)."""
+
+    request: str
+    vmi: VmiId
+    version: int = MESSAGE_VERSION
+
+
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one write: `code` 0 on success, else HTTP code, reason and field path (T16, T23).
 
@@ -176,6 +207,8 @@ AnyEvent = (
     | Progress
     | VmiRequest
     | PodRequest
+    | StartRequest
+    | StartWithdrawn
     | Outcomes
     | Command
     | Tick
@@ -196,6 +229,8 @@ _tags = frozenset(
         Progress,
         VmiRequest,
         PodRequest,
+        StartRequest,
+        StartWithdrawn,
         Outcomes,
         Command,
         Tick,
