@@ -117,7 +117,7 @@ def _decided(book: Book, event: StartRequest) -> d.SetBooked | d.Refused:
     asked = units(gpu_set)
     if asked != _devices(entries):
         return _no(event, Wait.REQUESTS_MISMATCH, "its held claims count by another resource than its devices")
-    requests = {**event.requests, **asked}
+    requests = {**event.launcher.requests, **asked}
     need = need_of(book, vmi, gpu_set, _launcher(event, requests))
     if isinstance(need, Wait):
         return _no(event, need, MESSAGES[need])
@@ -169,12 +169,13 @@ def _vmi(event: StartRequest) -> VmiView:
         vmi.namespace,
         gpus=event.asked.gpus,
         policy=POLICY_REFUSE,
-        volumes=event.volumes,
+        volumes=event.launcher.volumes,
     )
 
 
 def _launcher(event: StartRequest, requests: dict[str, int]) -> PodView:
     """Return the launcher as far as it is known before KubeVirt renders it."""
+    said = event.launcher
     return PodView(
-        "", "", "", event.vmi.namespace, requests=requests, node_selector=event.node_selector, terms=event.terms
+        "", "", "", event.vmi.namespace, requests=requests, node_selector=said.node_selector, terms=said.terms
     )

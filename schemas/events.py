@@ -7,7 +7,7 @@ A chunk of changes is one input: folded whole, then decided once. Versions: ever
 import msgspec
 
 from schemas.decisions import VmiId
-from schemas.objects import AnyView, ClaimView, ClassView, Gone, KubeVirtView, NodeSelectorTerm, Stamp
+from schemas.objects import AnyView, ClaimView, ClassView, Foreseen, Gone, KubeVirtView, Stamp
 from schemas.reasons import Order
 
 MESSAGE_VERSION = 1
@@ -124,18 +124,13 @@ class PodRequest(Event, frozen=True, tag="request.pod"):
 class StartRequest(Event, frozen=True, tag="request.start"):
     """A VMI about to be stored under policy Refuse, seen with its final name and uid: book its set, or refuse it (T17).
 
-    `asked`: the VMI as it would be stored, with evidence read anew. `requests`: units and what the VMI itself declares
-    of cpu and memory; what KubeVirt adds for its launcher is not known yet. `node_selector`, `terms`: as its launcher
-    will carry them. `volumes`: names of its PVCs.
+    `asked`: the VMI as it would be stored, with evidence read anew. `launcher`: what its launcher will ask of a node.
     """
 
     request: str
     uid: str
     asked: VmiRequest
-    requests: dict[str, int] = {}
-    node_selector: dict[str, str] = {}
-    terms: tuple[NodeSelectorTerm, ...] | None = None
-    volumes: tuple[str, ...] = ()
+    launcher: Foreseen = Foreseen()
     version: int = MESSAGE_VERSION
 
     @property

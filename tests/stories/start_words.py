@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from schemas import decisions as d
 from schemas import events as e
 from schemas.names import NODE_NAME_FIELD, POLICY_REFUSE
-from schemas.objects import NodeSelectorTerm, Requirement, VmiView
+from schemas.objects import Foreseen, NodeSelectorTerm, Requirement, VmiView
 from tests.binder.scene import launcher
 from tests.stories.cluster_words import ClusterWords
 from tests.stories.words import CORES, NAMESPACE, Words
@@ -28,7 +28,7 @@ class StartWords(ClusterWords):
         requests = {"cpu": cpu * CORES} if cpu else {}
         asked = replace(
             self.scene.start_request(vmi, request),
-            requests=requests, node_selector=selector, terms=terms, volumes=volumes,
+            launcher=Foreseen(requests, selector, terms, volumes),
         )  # fmt: skip
         if incomplete:
             asked = replace(asked, asked=replace(asked.asked, bound_gpus=asked.asked.bound_gpus[1:]))
