@@ -11,9 +11,10 @@ from binder import by_hand
 from binder.adopting import taking_over
 from binder.book import Book
 from binder.decide_classes import guarding
+from binder.decide_ends import booked_node, ended_unseen, ending
 from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
 from binder.decide_licences import licensing
-from binder.decide_set import ended_unseen, ending, opening, placing, telling
+from binder.decide_set import opening, placing, telling
 from binder.decide_writes import answer_order, answer_write
 from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
@@ -23,6 +24,7 @@ from binder.licences import licences_due
 from binder.moving import moving
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
+from binder.starting import dry, hearing, starting, starts_due
 from binder.touched import Touched
 from schemas import decisions as d
 from schemas import events as e
@@ -36,6 +38,8 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
     answered = answer(book, event)
     if answered is not None:
         yield answered
+    elif isinstance(event, e.StartRequest):
+        yield from hearing(book, event)
     elif isinstance(event, e.Command):
         yield from by_hand.answer(book, event)
     if not is_left_over(book):
@@ -47,13 +51,18 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
         yield decision
 
 
+def answer_dry(book: Book, event: e.AnyEvent) -> Answer | None:
+    """Return what an admission request would be answered, None for anything else: nothing is booked (T19)."""
+    return dry(book, event) if isinstance(event, e.StartRequest) else answer(book, event)
+
+
 def answer(book: Book, event: e.AnyEvent | None) -> Answer | None:
-    """Return the answer to an admission request, None where the event is none."""
+    """Return the answer to an admission request that books nothing, None where the event is none."""
     match event:
         case e.VmiRequest():
             return answer_vmi(event, book.settings.policy)
         case e.PodRequest():
-            return answer_pod(event)
+            return answer_pod(event, booked_node(book, event))
         case e.WriteRequest():
             return answer_write(book, event)
         case e.OrderRequest():
@@ -93,7 +102,7 @@ def is_left_over(book: Book) -> bool:
 def has_work(book: Book) -> bool:
     """Say whether a pass has something to look at; without KubeVirt, held claims and pods that end (C61)."""
     if not book.behind:
-        return is_dirty(book.state)
+        return is_dirty(book.state) or starts_due(book)
     if not book.may_place_claims():
         return False
     state = book.state
@@ -162,6 +171,8 @@ def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
         yield from restoring(book, spent)
     if not book.behind:
         yield from _gated(book, spent, left.sets)
+        if book.state.asked:
+            yield from starting(book, spent)
     if book.state.troubles:
         yield from moving(book, spent)
     if book.held.line.groups:

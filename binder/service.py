@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from binder.anchor import Anchor, prove_anchor
-from binder.decide import answer, is_left_over
+from binder.decide import answer_dry, is_left_over
 from binder.evolve import is_dirty, may_place
 from binder.follower import Follower
 from binder.journal import Journal, Message, Unavailable, Unclear
@@ -228,7 +228,7 @@ class Binder:
         if follower is None or not may_place(follower.book.state):
             return None
         # What was read for the request is not folded: a dry run leaves no trace, and may know a moment less.
-        return answer(follower.book, decode_event(body))
+        return answer_dry(follower.book, decode_event(body))
 
 
 def _complain(problems: tuple[str, ...], told: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,9 +12,11 @@ import structlog
 
 from binder.kube import ApiError, Kube
 from deploy.standing_rules import put
-from schemas.admission import CONFIGURATION
+from schemas.admission import CONFIGURATION, VALIDATING_CONFIGURATION
 from webhooks.certificates import CERTIFICATE_FILE, KEY_FILE, rotate
 from webhooks.configuration import Service, webhook_configuration
+from webhooks.starts import start_webhook
+from webhooks.validating import validating_configuration
 
 ROTATE_SECONDS = 3600.0
 
@@ -76,9 +79,18 @@ def prepare(door: Door) -> bytes:
 
 
 async def register(kube: Kube, at: str, bundle: bytes) -> None:
-    """Create or update the webhook configuration. Raises `ApiError`, `ValueError`."""
+    """Create or update the webhook configurations. Raises `ApiError`, `ValueError`.
+
+    The validating one first: no VMI is marked for a booking that nobody would make.
+    """
+    await put(kube, VALIDATING_CONFIGURATION, validating(address(at), bundle))
     await put(kube, CONFIGURATION, webhook_configuration(address(at), bundle))
     _log.info("webhooks registered", at=at)
+
+
+def validating(at: Service | str, bundle: bytes) -> dict[str, Any]:
+    """Return the configuration of all validating webhooks, ready to be applied."""
+    return validating_configuration((start_webhook(at, bundle),))
 
 
 async def keep(kube: Kube, door: Door, bundle: bytes) -> None:

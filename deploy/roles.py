@@ -22,6 +22,7 @@ from deploy.role_names import Role
 from ingest.classes import read_claim, read_class
 from ingest.machines import read_kubevirt
 from ingest.service import Ingest
+from ingest.starts import read_start
 from projector.accounting import Accounting
 from projector.service import Projector
 from schemas.answers import encode_answer
@@ -33,7 +34,7 @@ from webhooks.service import Webhooks
 
 DRY_RUN_SECONDS = 3.0
 ALIVE_SECONDS = 0.5
-READERS = Readers(read_class, read_kubevirt, read_claim)
+READERS = Readers(read_class, read_kubevirt, read_claim, read_start)
 
 
 class Questions(Protocol):

@@ -11,6 +11,7 @@ from schemas.objects import (
     AnyView,
     ClaimView,
     ClassView,
+    Foreseen,
     Gone,
     KubeVirtView,
     NamespaceView,
@@ -175,6 +176,32 @@ class OrderRequest(Event, frozen=True, tag="request.order"):
     version: int = MESSAGE_VERSION
 
 
+class StartRequest(Event, frozen=True, tag="request.start"):
+    """A VMI about to be stored under policy Refuse, seen with its final name and uid: book its set, or refuse it (T17).
+
+    `asked`: the VMI as it would be stored, with evidence read anew. `launcher`: what its launcher will ask of a node.
+    """
+
+    request: str
+    uid: str
+    asked: VmiRequest
+    launcher: Foreseen = Foreseen()
+    version: int = MESSAGE_VERSION
+
+    @property
+    def vmi(self) -> VmiId:
+        """Return the VMI that is about to be."""
+        return VmiId(self.asked.namespace, self.asked.name, self.uid)
+
+
+class StartWithdrawn(Event, frozen=True, tag="request.withdrawn"):
+    """Whoever asked for a start gave up waiting, or its own client went: the start was refused (T18)."""
+
+    request: str
+    vmi: VmiId
+    version: int = MESSAGE_VERSION
+
+
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one write: `code` 0 on success, else HTTP code, reason and field path (T16, T23).
 
@@ -232,6 +259,8 @@ AnyEvent = (
     | PodRequest
     | WriteRequest
     | OrderRequest
+    | StartRequest
+    | StartWithdrawn
     | Outcomes
     | Command
     | Tick
@@ -254,6 +283,8 @@ _tags = frozenset(
         PodRequest,
         WriteRequest,
         OrderRequest,
+        StartRequest,
+        StartWithdrawn,
         Outcomes,
         Command,
         Tick,

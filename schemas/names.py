@@ -74,6 +74,7 @@ CREATED_BY_LABEL: Final = "kubevirt.io/created-by"
 MIGRATION_LABEL: Final = "kubevirt.io/migrationJobUID"
 EPHEMERAL_ANNOTATION: Final = "kubevirt.io/ephemeral-provisioning"
 KUBEVIRT_CONTROLLER_ACCOUNT: Final = "kubevirt-controller"
+SCHEDULABLE_LABEL: Final = "kubevirt.io/schedulable"
 VMI_KIND: Final = "VirtualMachineInstance"
 VM_KIND: Final = "VirtualMachine"
 
@@ -85,6 +86,7 @@ TENANT_CHART: Final = "tenant"
 APPLICATION_KIND_LABEL: Final = "apps.cozystack.io/application.kind"
 
 # Kubernetes' own.
+ARCHITECTURE_LABEL: Final = "kubernetes.io/arch"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 KUBEVIRT_DEVICES: Final = "devices.kubevirt.io/"
 NODE_NAME_FIELD: Final = "metadata.name"

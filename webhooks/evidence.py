@@ -13,7 +13,7 @@ import msgspec
 from binder.kube import ApiError, Kube
 from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, parse_entries
 from schemas.kinds import GPU_CLAIM, GPU_CLASS, KUBEVIRT, Resource
-from schemas.objects import ClaimView, ClassView, KubeVirtView
+from schemas.objects import ClaimView, ClassView, Foreseen, KubeVirtView
 from webhooks.reviews import UNREADABLE, TurnedAway
 from webhooks.shared_reads import SharedRead
 
@@ -29,6 +29,7 @@ class Readers(msgspec.Struct, frozen=True):
     gpu_class: Callable[[msgspec.Raw | bytes], ClassView]
     kubevirt: Callable[[msgspec.Raw | bytes], KubeVirtView]
     gpu_claim: Callable[[msgspec.Raw | bytes], ClaimView]
+    start: Callable[[msgspec.Raw | bytes], Foreseen]
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -96,6 +97,10 @@ class FreshReads:
             missing_claims=tuple(name for name, view in claims.items() if view is None),
             kubevirt=kubevirt,
         )
+
+    def foreseen(self, vmi: msgspec.Raw) -> Foreseen:
+        """Return what a VMI says of its launcher. Raises `TurnedAway` where it can't be read."""
+        return _view(self._readers.start, vmi, "the VirtualMachineInstance")
 
     async def _entries(
         self, namespace: str, named: Named
@@ -165,7 +170,7 @@ class FreshReads:
         raise _unread(f"there are too many objects of the kind {resource.kind}")
 
 
-_V = TypeVar("_V", ClassView, ClaimView, KubeVirtView)
+_V = TypeVar("_V", ClassView, ClaimView, KubeVirtView, Foreseen)
 
 
 def _view(read: Callable[[msgspec.Raw | bytes], _V], body: msgspec.Raw | bytes, what: str) -> _V:

@@ -1,8 +1,8 @@
 """The front desk itself: a review in, an answer out, always; over HTTPS or called in the same process.
 
-Nothing is written but the answer's patch (A11): a VMI create and a launcher create become requests on the
-stream, with the evidence read for them, and pass when the binder's answer is durable. Whatever goes wrong
-on the way is a refusal that says so: starts with GPUs fail closed.
+Nothing is written but the answer's patch (A11): a VMI create, its start under Refuse and a launcher create become
+requests on the stream, with the evidence read for them, and pass when the binder's answer is durable. Whatever goes
+wrong on the way is a refusal that says so: starts with GPUs fail closed.
 """
 
 import asyncio
@@ -16,10 +16,11 @@ from binder.journal import Journal
 from binder.kube import Kube
 from schemas.admission import CREATE
 from schemas.answers import Answer
-from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
+from schemas.decisions import PodAdmitted, Refused, SetBooked, VmiAdmitted
 from schemas.kinds import POD, VMI, Resource
 from schemas.streams import DECISIONS
 from webhooks import pod as pods
+from webhooks import starts
 from webhooks import vmi as vmis
 from webhooks.answers import Answers
 from webhooks.asks import Asks, DryRuns, Request
@@ -60,7 +61,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Webhooks:
-    """Answers reviews of VMIs and launcher pods. `run` must be running, or nothing is ever answered."""
+    """Answers reviews of VMIs, their starts and launcher pods. `run` must be running, or nothing is ever answered."""
 
     def __init__(
         self,
@@ -99,6 +100,14 @@ class Webhooks:
     async def pod_verdict(self, body: bytes) -> Verdict:
         """Answer a review of a pod; what can't be read as one is answered too."""
         return await self._verdict("pods", body, self._pod)
+
+    async def review_start(self, body: bytes) -> bytes:
+        """Answer an AdmissionReview of a VMI that is about to be stored; raises nothing."""
+        return (await self.start_verdict(body)).body
+
+    async def start_verdict(self, body: bytes) -> Verdict:
+        """Answer a review of a VMI that is about to be stored; what can't be read as one is answered too."""
+        return await self._verdict("starts", body, self._start)
 
     async def health(self) -> Health:
         """Ask NATS, and say whether the last request that waited for the binder was answered."""
@@ -147,6 +156,19 @@ class Webhooks:
             patch, warnings = vmis.patch_of(vmi, answer), vmis.warnings_of(vmi, answer)
             return Verdict("admitted", allow(review.uid, patch, warnings))
         return _refused(review, answer)
+
+    async def _start(self, review: Review, deadline: float) -> Verdict:
+        if not _concerns(review, VMI):
+            return _untouched(review)
+        vmi = vmis.read_vmi(review.object)
+        if not refers_to_gpus(vmi.metadata) or not starts.is_booked_at_admission(vmi):
+            return _untouched(review)
+        async with self._limit.turn(review.namespace, deadline):
+            named, others = named_in(vmis.gpus_text(vmi.metadata)), vmis.other_resources(vmi)
+            evidence = await self._fresh.read(review.namespace, named, others, deadline)
+            launcher = self._fresh.foreseen(review.object)
+            answer = await self._answer(review, starts.request_of(review, vmi, evidence, launcher), deadline)
+        return Verdict("booked", allow(review.uid)) if isinstance(answer, SetBooked) else _refused(review, answer)
 
     async def _pod(self, review: Review, deadline: float) -> Verdict:
         if not _concerns(review, POD):

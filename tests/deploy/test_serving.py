@@ -18,7 +18,7 @@ from deploy.front_door import Door, address, hosts, prepare, register
 from deploy.serving import causes, kept
 from deploy.status_page import StatusPage
 from deploy.world.apiserver import ApiServer
-from schemas.admission import CONFIGURATION, CONFIGURATION_NAME
+from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 from webhooks.configuration import Service
 
 
@@ -150,7 +150,7 @@ def test_where_the_api_server_calls() -> None:
 
 async def test_webhooks_are_registered_and_updated(tmp_path: Path) -> None:
     """Registering twice leaves one configuration, which names the newer authority."""
-    api = ApiServer(resources=(CONFIGURATION,))
+    api = ApiServer(resources=(CONFIGURATION, VALIDATING_CONFIGURATION))
     at = "https://192.0.2.7:8443"
 
     first, second = prepare(Door(tmp_path / "one", at=at)), prepare(Door(tmp_path / "two", at=at))

@@ -16,8 +16,9 @@ from binder.state import State
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.adopt import adopt_fresh
+from deploy.front_door import validating
 from deploy.local import LocalNats, LocalNatsCluster
-from schemas.admission import CONFIGURATION_NAME
+from schemas.admission import CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 from schemas.decisions import SetClosed, SetOpened, SetPlaced, SetReleased, SetWaits
 from schemas.frames import Frame, decode_record
 from schemas.kinds import LEASE, VMI
@@ -175,8 +176,7 @@ async def stack(
     await create_streams(here.journal, replicas=len(urls))
     await nothing_of_ours(api)
     await adopt_fresh(here.kube, here.journal, here.system, "test")
-    hooks = webhook_configuration(f"https://127.0.0.1:{here.processes.port}", plane.authority.pem)
-    await api.create(CONFIGURATIONS, hooks)
+    await _register(api, f"https://127.0.0.1:{here.processes.port}", plane.authority.pem)
     try:
         if bare:
             yield here
@@ -192,10 +192,16 @@ async def stack(
     finally:
         await here.processes.stop()
         await api.delete(f"{CONFIGURATIONS}/{CONFIGURATION_NAME}")
+        await api.delete(VALIDATING_CONFIGURATION.path(name=CONFIGURATION_NAME))
         await here.kube.close()
         await here.connection.close()
         await api.delete(f"/api/v1/namespaces/{here.system}")
     assert not here.witness.broken, here.witness.broken
+
+
+async def _register(api: Api, where: str, authority: bytes) -> None:
+    await api.create(VALIDATING_CONFIGURATION.path(), validating(where, authority))
+    await api.create(CONFIGURATIONS, webhook_configuration(where, authority))
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from deploy.world.apiserver import ApiServer
 from deploy.world.patches import json_patch
 from ingest.classes import read_claim, read_class
 from ingest.machines import read_kubevirt
+from ingest.starts import read_start
 from schemas.answers import Answer, encode_answer
 from schemas.decisions import Decision
 from schemas.events import AnyEvent, PodRequest, VmiRequest, decode_event
@@ -36,7 +37,7 @@ KUBEVIRT_USER = "system:serviceaccount:cozy-kubevirt:kubevirt-controller"
 SECONDS = 30.0
 """How long a test waits for what must come; it never decides by time."""
 
-READERS = Readers(read_class, read_kubevirt, read_claim)
+READERS = Readers(read_class, read_kubevirt, read_claim, read_start)
 
 _uids = (f"00000000-0000-4000-8000-{number:012}" for number in itertools.count(1))
 
