@@ -20,10 +20,12 @@ from binder.service import Binder
 from binder.snapshots import SnapshotStore, StateSnapshots
 from deploy.role_names import Role
 from ingest.classes import read_claim, read_class
-from ingest.machines import read_kubevirt
+from ingest.machines import read_kubevirt, read_pool, read_replica_set, read_vm, read_vmi
+from ingest.nodes import read_namespace
 from ingest.service import Ingest
 from projector.accounting import Accounting
 from projector.service import Projector
+from schemas import kinds
 from schemas.answers import encode_answer
 from schemas.names import LEASE_PREFIX
 from schemas.streams import ASK_ALIVE, ASK_DRY_RUN
@@ -33,7 +35,18 @@ from webhooks.service import Webhooks
 
 DRY_RUN_SECONDS = 3.0
 ALIVE_SECONDS = 0.5
-READERS = Readers(read_class, read_kubevirt, read_claim)
+READERS = Readers(
+    read_class,
+    read_kubevirt,
+    read_claim,
+    read_namespace,
+    {
+        kinds.VM.plural: read_vm,
+        kinds.VMI.plural: read_vmi,
+        kinds.VM_POOL.plural: read_pool,
+        kinds.VMI_REPLICA_SET.plural: read_replica_set,
+    },
+)
 
 
 class Questions(Protocol):
@@ -113,7 +126,9 @@ class Place(msgspec.Struct, frozen=True):
 
     def webhooks(self, metrics: Metrics | None = None) -> Webhooks:
         """Return the webhooks of this place."""
-        return Webhooks(self.kube, self.journal, AskedDryRuns(self.questions), READERS, metrics=metrics)
+        return Webhooks(
+            self.kube, self.journal, AskedDryRuns(self.questions), READERS, metrics=metrics, home=self.namespace
+        )
 
 
 class AskedDryRuns:

@@ -16,6 +16,7 @@ import structlog
 from binder.journal import Gap, Journal, Message
 from schemas.answers import Answer, as_answer
 from schemas.decisions import Rejected
+from schemas.events import Event
 from schemas.frames import Epoch, Frame, decode_record
 from schemas.streams import DECISIONS
 
@@ -65,6 +66,7 @@ class Answers:
         self._position = 0
         self._ready = asyncio.Event()
         self.versions: tuple[int, ...] = ()
+        self._kinds: tuple[str, ...] = ()
         self.records_seen = 0
 
     async def ready(self) -> None:
@@ -75,6 +77,10 @@ class Answers:
     def flowing(self) -> bool:
         """Whether the log is followed and somebody has announced to read what we publish."""
         return self._ready.is_set()
+
+    def reads(self, request: Event) -> bool:
+        """Say whether the epoch in force announces that it reads such messages; one that says nothing reads all."""
+        return not self._kinds or str(request.__struct_config__.tag) in self._kinds
 
     async def follow(self) -> None:
         """Follow the log for ever; what stops it is logged and it starts again. Raises `UnreadableLog`."""
@@ -114,7 +120,7 @@ class Answers:
                 return
 
     def _announce(self, epoch: Epoch) -> None:
-        self.versions = epoch.message_versions
+        self.versions, self._kinds = epoch.message_versions, epoch.message_kinds
         self._ready.set()
 
     async def _take(self, message: Message) -> None:

@@ -8,13 +8,15 @@ import structlog
 
 from binder.journal import Journal, Unavailable, Unclear
 from schemas.answers import Answer, decode_answer
-from schemas.events import PodRequest, VmiRequest, encode_event
+from schemas.events import OrderRequest, PodRequest, VmiRequest, WriteRequest, encode_event
 from schemas.streams import EVENTS, EVENTS_REQUEST
 from webhooks.answers import Answers, Skipped
 from webhooks.refusals import RecentRefusals
 from webhooks.reviews import UNREADABLE, TurnedAway
 
-Request = VmiRequest | PodRequest
+Request = VmiRequest | PodRequest | WriteRequest | OrderRequest
+
+SUBJECTS: dict[type, str] = {VmiRequest: "vmi", PodRequest: "pod", WriteRequest: "write", OrderRequest: "order"}
 
 _log = structlog.get_logger()
 
@@ -56,7 +58,7 @@ class Asks:
         try:
             async with asyncio.timeout_at(deadline):
                 await self._answers.ready()
-                if request.version not in self._answers.versions:
+                if request.version not in self._answers.versions or not self._answers.reads(request):
                     raise _unanswered(f"the binder does not read requests of version {request.version} yet")
                 answer = await self._published(self._refusals.counted(request), step)
         except TimeoutError:
@@ -86,7 +88,7 @@ class Asks:
 
     async def _publish(self, request: Request) -> int:
         """Append until it is clear: the message id makes the repeated publish one message (T3)."""
-        kind = "vmi" if isinstance(request, VmiRequest) else "pod"
+        kind = SUBJECTS[type(request)]
         body = encode_event(request)
         while True:
             try:
