@@ -66,8 +66,8 @@ class BudgetStatus(Shape, frozen=True, omit_defaults=True, rename="camel"):
             dict[_Key, _Units64],
             Meta(
                 description=(
-                    "Units that the tenant and all below it declare, by key of classes and of their sum: what VMs, pools "
-                    "and claims ask for, running or not. More of it than is allowed is refused where it is written."
+                    "Units that the tenant and all below it declare, of classes and all together: what VMs, pools and "
+                    "claims ask for, running or not. More of it than is allowed is refused where it is written."
                 ),
                 max_length=KEYS_MAX,
             ),
