@@ -15,8 +15,10 @@ from deploy.standing_rules import put
 from schemas.admission import CONFIGURATION, VALIDATING_CONFIGURATION
 from webhooks.certificates import CERTIFICATE_FILE, KEY_FILE, rotate
 from webhooks.configuration import Service, webhook_configuration
+from webhooks.orders import order_webhook
 from webhooks.starts import start_webhook
 from webhooks.validating import validating_configuration
+from webhooks.writes import write_webhooks
 
 ROTATE_SECONDS = 3600.0
 
@@ -78,29 +80,30 @@ def prepare(door: Door) -> bytes:
     return rotate(door.directory, hosts(door.at), datetime.now(UTC))
 
 
-async def register(kube: Kube, at: str, bundle: bytes) -> None:
-    """Create or update the webhook configurations. Raises `ApiError`, `ValueError`.
+async def register(kube: Kube, at: str, bundle: bytes, home: str) -> None:
+    """Create or update the webhook configurations; `home`: our namespace. Raises `ApiError`, `ValueError`.
 
     The validating one first: no VMI is marked for a booking that nobody would make.
     """
-    await put(kube, VALIDATING_CONFIGURATION, validating(address(at), bundle))
+    await put(kube, VALIDATING_CONFIGURATION, validating(address(at), bundle, home))
     await put(kube, CONFIGURATION, webhook_configuration(address(at), bundle))
     _log.info("webhooks registered", at=at)
 
 
-def validating(at: Service | str, bundle: bytes) -> dict[str, Any]:
+def validating(at: Service | str, bundle: bytes, home: str) -> dict[str, Any]:
     """Return the configuration of all validating webhooks, ready to be applied."""
-    return validating_configuration((start_webhook(at, bundle),))
+    entries = (start_webhook(at, bundle), *write_webhooks(at, bundle), order_webhook(at, bundle, home))
+    return validating_configuration(entries)
 
 
-async def keep(kube: Kube, door: Door, bundle: bytes) -> None:
+async def keep(kube: Kube, door: Door, bundle: bytes, home: str) -> None:
     """Renew certificates of our own before they end, and tell the API server of a new authority; for ever."""
     while True:
         await asyncio.sleep(ROTATE_SECONDS)
         try:
             fresh = prepare(door)
             if fresh != bundle and door.at:
-                await register(kube, door.at, fresh)
+                await register(kube, door.at, fresh, home)
             bundle = fresh
         except (ApiError, OSError) as error:
             _log.warning("certificates not renewed, tried again in an hour", why=str(error))

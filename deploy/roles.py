@@ -20,11 +20,13 @@ from binder.service import Binder
 from binder.snapshots import SnapshotStore, StateSnapshots
 from deploy.role_names import Role
 from ingest.classes import read_claim, read_class
-from ingest.machines import read_kubevirt
+from ingest.machines import read_kubevirt, read_pool, read_replica_set, read_vm, read_vmi
+from ingest.nodes import read_namespace
 from ingest.service import Ingest
 from ingest.starts import read_start
 from projector.accounting import Accounting
 from projector.service import Projector
+from schemas import kinds
 from schemas.answers import encode_answer
 from schemas.names import LEASE_PREFIX
 from schemas.streams import ASK_ALIVE, ASK_DRY_RUN
@@ -34,7 +36,19 @@ from webhooks.service import Webhooks
 
 DRY_RUN_SECONDS = 3.0
 ALIVE_SECONDS = 0.5
-READERS = Readers(read_class, read_kubevirt, read_claim, read_start)
+READERS = Readers(
+    read_class,
+    read_kubevirt,
+    read_claim,
+    read_start,
+    read_namespace,
+    {
+        kinds.VM.plural: read_vm,
+        kinds.VMI.plural: read_vmi,
+        kinds.VM_POOL.plural: read_pool,
+        kinds.VMI_REPLICA_SET.plural: read_replica_set,
+    },
+)
 
 
 class Questions(Protocol):
@@ -114,7 +128,9 @@ class Place(msgspec.Struct, frozen=True):
 
     def webhooks(self, metrics: Metrics | None = None) -> Webhooks:
         """Return the webhooks of this place."""
-        return Webhooks(self.kube, self.journal, AskedDryRuns(self.questions), READERS, metrics=metrics)
+        return Webhooks(
+            self.kube, self.journal, AskedDryRuns(self.questions), READERS, metrics=metrics, home=self.namespace
+        )
 
 
 class AskedDryRuns:

@@ -102,11 +102,12 @@ async def _front_desk(
         raise PortTaken(serving.webhook_port, "--webhook-port", error) from None
     try:
         if door.at:
-            await register(place.kube, door.at, bundle)
+            # First the settings that say who we are: a webhook asks for that.
             await install_policies(place.kube, place.namespace)
+            await register(place.kube, door.at, bundle, place.namespace)
         parts: list[Callable[[], Awaitable[None]]] = [lambda: kept(Role.WEBHOOKS, webhooks.run)]
         if door.certificate is None:
-            parts.append(lambda: keep(place.kube, door, bundle))
+            parts.append(lambda: keep(place.kube, door, bundle, place.namespace))
         if door.at:
             parts.append(lambda: keep_settings(place.kube, place.namespace))
         yield parts

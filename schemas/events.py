@@ -6,29 +6,18 @@ A chunk of changes is one input: folded whole, then decided once. Versions: ever
 
 import msgspec
 
+from schemas import happening, write_requests
 from schemas.decisions import VmiId
-from schemas.objects import (
-    AnyView,
-    ClaimView,
-    ClassView,
-    Foreseen,
-    Gone,
-    KubeVirtView,
-    NamespaceView,
-    PoolView,
-    ReplicaSetView,
-    Stamp,
-    VmiView,
-    VmView,
-)
+from schemas.objects import AnyView, ClaimView, ClassView, Foreseen, Gone, KubeVirtView, NamespaceView, Stamp
 from schemas.reasons import Order
 
-MESSAGE_VERSION = 1
+MESSAGE_VERSION = happening.MESSAGE_VERSION
 CHANGES_PER_CHUNK_MAX = 200
+Event = happening.Event
 
-
-class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Anything that can happen."""
+Writable = write_requests.Writable
+WriteRequest = write_requests.WriteRequest
+OrderRequest = write_requests.OrderRequest
 
 
 class SessionOpened(Event, frozen=True, tag="session.opened"):
@@ -132,46 +121,6 @@ class PodRequest(Event, frozen=True, tag="request.pod"):
     missing_claims: tuple[str, ...] = ()
     temporary: bool = False
     migration: bool = False
-    repeats: int = 0
-    version: int = MESSAGE_VERSION
-
-
-Writable = VmView | VmiView | PoolView | ReplicaSetView
-
-
-class WriteRequest(Event, frozen=True, tag="request.write"):
-    """A VM, pool, replica set or bare VMI is about to be written, or a count of replicas (B2, T20).
-
-    `kind`: its plural. `view`: the object as it would stand; `before`: as it stands, or for a count of replicas as it
-    was read: evidence (T15), None at create.
-    """
-
-    request: str
-    kind: str
-    namespace: str
-    name: str
-    user: str
-    view: Writable
-    before: Writable | None = None
-    repeats: int = 0
-    version: int = MESSAGE_VERSION
-
-
-class OrderRequest(Event, frozen=True, tag="request.order"):
-    """A held claim is about to be created: `count` units of a class on one node (O1).
-
-    `classes`: its class, as read from the API server, `missing` where it isn't there; `home`: its namespace.
-    """
-
-    request: str
-    namespace: str
-    name: str
-    user: str
-    class_name: str
-    count: int
-    classes: tuple[ClassView, ...] = ()
-    missing: tuple[str, ...] = ()
-    home: NamespaceView | None = None
     repeats: int = 0
     version: int = MESSAGE_VERSION
 

@@ -9,14 +9,31 @@ import structlog
 
 from binder.journal import Journal, Unavailable, Unclear
 from schemas.answers import Answer, decode_answer
-from schemas.events import AnyEvent, PodRequest, StartRequest, StartWithdrawn, VmiRequest, encode_event
+from schemas.events import (
+    AnyEvent,
+    OrderRequest,
+    PodRequest,
+    StartRequest,
+    StartWithdrawn,
+    VmiRequest,
+    WriteRequest,
+    encode_event,
+)
 from schemas.reasons import Hold
 from schemas.streams import EVENTS, EVENTS_REQUEST
 from webhooks.answers import REMEMBERED, Answers, Skipped
 from webhooks.refusals import RecentRefusals
 from webhooks.reviews import UNREADABLE, TurnedAway
 
-Request = VmiRequest | PodRequest | StartRequest
+Request = VmiRequest | PodRequest | StartRequest | WriteRequest | OrderRequest
+
+SUBJECTS: dict[type, str] = {
+    VmiRequest: "vmi",
+    PodRequest: "pod",
+    StartRequest: "start",
+    WriteRequest: "write",
+    OrderRequest: "order",
+}
 
 WITHDRAW_S = 30.0
 """So long a withdrawal is tried to be published; what it would free, is free after a minute without it (T18)."""
@@ -137,8 +154,7 @@ class Asks:
                 await asyncio.gather(publishing, return_exceptions=True)
 
     async def _publish(self, request: Request) -> int:
-        kind = "vmi" if isinstance(request, VmiRequest) else "pod" if isinstance(request, PodRequest) else "start"
-        return await self._append(kind, request.request, request)
+        return await self._append(SUBJECTS[type(request)], request.request, request)
 
     async def _append(self, kind: str, request: str, event: AnyEvent) -> int:
         """Append until it is clear: the message id makes the repeated publish one message (T3)."""

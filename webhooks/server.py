@@ -12,9 +12,10 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from schemas.admission import POD_PATH, START_PATH, VMI_PATH
-from webhooks.service import Verdict, Webhooks
+from schemas.admission import ORDER_PATH, POD_PATH, START_PATH, VMI_PATH, WRITE_PATH
+from webhooks.service import Webhooks
 from webhooks.tls import ServingCertificate
+from webhooks.verdicts import Verdict
 
 BODY_BYTES_MAX = 8 * 1024 * 1024
 """Above what the API server itself accepts for an object (3 MB), also when JSON spells it longer."""
@@ -61,6 +62,8 @@ class Server:
         app.router.add_post(VMI_PATH, self._answering(self._webhooks.vmi_verdict))
         app.router.add_post(POD_PATH, self._answering(self._webhooks.pod_verdict))
         app.router.add_post(START_PATH, self._answering(self._webhooks.start_verdict))
+        app.router.add_post(WRITE_PATH, self._answering(self._webhooks.write_verdict))
+        app.router.add_post(ORDER_PATH, self._answering(self._webhooks.order_verdict))
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         self.port = await self._serve(app, self._listen.port, tls=True)

@@ -79,7 +79,7 @@ class Scene:
         self.sequence = 0
         self.stamp_ns = START_NS
         self.rv = 0
-        self.objects: dict[str, dict[str, AnyView]] = {kind: {} for kind in (*NEEDED_KINDS, *DECLARING_KINDS)}
+        self.objects: dict[str, dict[str, AnyView]] = {kind: {} for kind in (*DECLARING_KINDS, *NEEDED_KINDS)}
         self.sessions: dict[str, int] = {}
         self.log: list[tuple[int, int, bytes, Decisions]] = []
         self.watched = Watch()

@@ -149,19 +149,21 @@ def test_where_the_api_server_calls() -> None:
 
 
 async def test_webhooks_are_registered_and_updated(tmp_path: Path) -> None:
-    """Registering twice leaves one configuration, which names the newer authority."""
+    """Registering twice leaves one configuration of each sort, which names the newer authority."""
     api = ApiServer(resources=(CONFIGURATION, VALIDATING_CONFIGURATION))
     at = "https://192.0.2.7:8443"
 
     first, second = prepare(Door(tmp_path / "one", at=at)), prepare(Door(tmp_path / "two", at=at))
-    await register(api, at, first)
-    one = msgspec.json.decode(await api.get(CONFIGURATION, "", CONFIGURATION_NAME))
-    await register(api, at, second)
-    other = msgspec.json.decode(await api.get(CONFIGURATION, "", CONFIGURATION_NAME))
+    found = []
+    for bundle in (first, second):
+        await register(api, at, bundle, "home")
+        kinds = (CONFIGURATION, VALIDATING_CONFIGURATION)
+        found += [msgspec.json.decode(await api.get(kind, "", CONFIGURATION_NAME)) for kind in kinds]
 
-    assert one["metadata"]["uid"] == other["metadata"]["uid"]
-    bundles = {found["webhooks"][0]["clientConfig"]["caBundle"] for found in (one, other)}
-    assert len(bundles) == 2
+    for one, other in (found[::2], found[1::2]):
+        assert one["metadata"]["uid"] == other["metadata"]["uid"]
+        bundles = {hook["clientConfig"]["caBundle"] for hook in (*one["webhooks"], *other["webhooks"])}
+        assert len(bundles) == 2
 
 
 def test_certificates_that_are_given_are_used(tmp_path: Path) -> None:

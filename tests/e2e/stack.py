@@ -176,7 +176,7 @@ async def stack(
     await create_streams(here.journal, replicas=len(urls))
     await nothing_of_ours(api)
     await adopt_fresh(here.kube, here.journal, here.system, "test")
-    await _register(api, f"https://127.0.0.1:{here.processes.port}", plane.authority.pem)
+    await _register(api, f"https://127.0.0.1:{here.processes.port}", plane.authority.pem, here.system)
     try:
         if bare:
             yield here
@@ -199,8 +199,8 @@ async def stack(
     assert not here.witness.broken, here.witness.broken
 
 
-async def _register(api: Api, where: str, authority: bytes) -> None:
-    await api.create(VALIDATING_CONFIGURATION.path(), validating(where, authority))
+async def _register(api: Api, where: str, authority: bytes, system: str) -> None:
+    await api.create(VALIDATING_CONFIGURATION.path(), validating(where, authority, system))
     await api.create(CONFIGURATIONS, webhook_configuration(where, authority))
 
 

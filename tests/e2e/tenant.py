@@ -5,8 +5,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
-from schemas.kinds import GPU_CLAIM, GPU_CLASS, POD, VM, VMI
-from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, POD, VM, VMI
+from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE, VGPU_LABEL
 from tests.cluster.api import Api, Object
 from tests.cluster.nodes import Nodes
 from tests.e2e.witness import gates
@@ -58,6 +58,10 @@ class Tenant:
         body = {"metadata": {"name": name}, "spec": {"resourceName": resource, "mode": mode, **spec}}
         await self.api.create(GPU_CLASS.path(), {"apiVersion": GPU_CLASS.api_version, "kind": GPU_CLASS.kind, **body})
         self._classes.append(name)
+
+    async def entitle(self) -> None:
+        """Let the tenant have vGPUs (A5)."""
+        await self.api.patch(NAMESPACE.path(name=self.tenant), {"metadata": {"labels": {VGPU_LABEL: "true"}}})
 
     async def vm(
         self,

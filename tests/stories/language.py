@@ -14,29 +14,29 @@ from schemas.objects import (
     ClassView,
     Stamp,
     VmiView,
-    VmView,
 )
 from tests.binder.scene import launcher
 from tests.stories.cluster_words import Lines
 from tests.stories.start_words import StartWords
 from tests.stories.words import CORES, NAMESPACE, Words, counted, resource
+from tests.stories.write_words import WriteWords
 
 
-class Story(StartWords):
+class Story(StartWords, WriteWords):
     """A story being told: a cluster where every kind is synced, unless its first word is `cold`."""
 
     def do_vm(self, words: Words) -> Iterable[d.Decision]:
-        """`vm NAME [CLASS=N]... [uses=CLAIM]... [created=T]`."""
-        created, text = int(words.one("created", "0")), words.entries(list(self.classes))
-        gpus = "" if text == "[]" else text
-        return self.scene.show(VmView(words.names[0], "", "", NAMESPACE, gpus=gpus, created=created))
+        """`vm NAME [CLASS=N]... [uses=CLAIM]... [created=T] [of=POOL]`."""
+        return self.scene.show(self.written("vm", words))
 
     def do_vmi(self, words: Words) -> Iterable[d.Decision]:
-        """`vmi NAME CLASS=N... [uses=CLAIM]... [uid=U] [policy=P] [volume=V]... [annotation=TEXT]`."""
+        """`vmi NAME CLASS=N... [uses=CLAIM]... [uid=U] [policy=P] [volume=V]... [annotation=TEXT] [of=OWNER]`."""
         volumes, uid, policy = tuple(words.every("volume")), words.one("uid"), words.one("policy")
         text = words.one("annotation") or words.entries(list(self.classes))
-        name = words.names[0]
-        return self.scene.show(VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes))
+        name, owner = words.names[0], self.owner(words)
+        return self.scene.show(
+            VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, owner_uid=owner)
+        )
 
     def do_phase(self, words: Words) -> Iterable[d.Decision]:
         """`phase VMI PHASE [deleting]`."""
@@ -96,8 +96,10 @@ class Story(StartWords):
         """`start VMI CLASS=N... [options of vmi and pod]`: VMI, admitted launcher `VMI-pod` and its listing."""
         name = words.names[0]
         uid, policy, volumes = words.one("uid"), words.one("policy"), tuple(words.every("volume"))
-        text, created = words.entries(list(self.classes)), int(words.one("created", "0"))
-        vmi = VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, created=created)
+        text, created, owner = words.entries(list(self.classes)), int(words.one("created", "0")), self.owner(words)
+        vmi = VmiView(
+            name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, created=created, owner_uid=owner
+        )
         said = list(self.scene.show(vmi))
         self.requests += 1
         request = f"r{self.requests}"
