@@ -18,7 +18,7 @@ from schemas.events import AnyEvent
 from schemas.names import CLASS_FINALIZER, GATE
 from schemas.objects import PodView, Stamp, VmiView
 from schemas.reasons import GiveUp
-from tests.binder import laws_held
+from tests.binder import laws_held, laws_starts
 from tests.binder.oracle import own_on, place, skipped_nodes, used_on, verdict
 from tests.binder.oracle_budgets import exceeded, told_so
 from tests.binder.oracle_kept import KEPT_NS, able_nodes, uses_of
@@ -53,6 +53,7 @@ def _broken(
     told: dict[str, int] = {}
     for entry, decision in enumerate(decided):
         yield from _law(state, decision)
+        yield from laws_starts.law(state, decision)
         if isinstance(decision, d.SetWaits):
             told[decision.vmi.uid] = told.get(decision.vmi.uid, 0) + 1
         evolve_decision(shadow, Stamp(state.generation, sequence, entry), decision)
@@ -68,7 +69,7 @@ def _broken(
 
 
 _HELD = (d.HeldPlaced, d.HeldLost, d.HeldWaits)
-_SETS = (d.SetOpened, d.SetPlaced, d.SetWaits, d.SetReleased, d.NodeSkipped, d.SetClosed)
+_SETS = (d.SetOpened, d.SetPlaced, d.SetBooked, d.SetWaits, d.SetReleased, d.NodeSkipped, d.SetClosed)
 
 
 def _law(state: State, decision: d.Decision) -> Iterator[str]:
