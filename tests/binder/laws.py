@@ -56,9 +56,11 @@ def _broken(
         yield from laws_starts.law(state, decision)
         if isinstance(decision, d.SetWaits):
             told[decision.vmi.uid] = told.get(decision.vmi.uid, 0) + 1
-        evolve_decision(shadow, Stamp(state.generation, sequence, entry), decision)
         if isinstance(decision, d.HeldWaits):
-            told |= {one.uid: told.get(one.uid, 0) + 1 for one in decision.claims}
+            # What a server back from a backup lost is said again, and may be another reason by now (T12).
+            fresh = [one for one in decision.claims if not _is_said_again(state, decision.namespace, one)]
+            told |= {one.uid: told.get(one.uid, 0) + 1 for one in fresh}
+        evolve_decision(shadow, Stamp(state.generation, sequence, entry), decision)
     if max(told.values(), default=0) > 1:
         yield "a set was told two reasons at one input (C59)"
     sets = {decision.vmi.uid for decision in decided if isinstance(decision, _SETS)}
@@ -66,6 +68,11 @@ def _broken(
     if len(sets) > SETS_PER_INPUT_MAX or sum(len(str(one)) for one in decided) > 4 * BYTES_PER_INPUT_MAX:
         yield "an input decided more than its bound (T5)"
     settle(shadow, decided)
+
+
+def _is_said_again(state: State, namespace: str, claim: d.HeldClaim) -> bool:
+    known = state.holding(namespace, claim.name)
+    return known is not None and known.again
 
 
 _HELD = (d.HeldPlaced, d.HeldLost, d.HeldWaits)
