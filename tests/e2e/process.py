@@ -25,14 +25,19 @@ class Processes:
         self.port, self.health_port = free_ports(2)
         self.children: dict[str, Child] = {}
 
-    def start(self, name: str, roles: Sequence[str], env: Mapping[str, str] | None = None, *, health: int = 0) -> Child:
-        """Start a process that runs `roles`; it is known as `name` from then on. `health`: port of its status page."""
+    def start(
+        self, name: str, roles: Sequence[str], env: Mapping[str, str] | None = None, *, health: int = 0, port: int = 0
+    ) -> Child:
+        """Start a process that runs `roles`; it is known as `name` from then on.
+
+        `health`: port of its status page. `port`: where its webhooks serve, unless where the API server calls.
+        """
         argv: list[str] = [str(Path(sys.executable).parent / "gpubinder"), "run", *self._common]
         argv += ["--status-port", str(health)]
         for role in roles:
             argv += ["--role", role]
         if "webhooks" in roles:
-            argv += [*self._tls, "--webhook-port", str(self.port)]
+            argv += [*self._tls, "--webhook-port", str(port or self.port)]
         child = Child(name, argv, self._directory / f"{name}.log", env)
         child.spawn()
         self.children[name] = child

@@ -19,10 +19,10 @@ from deploy.adopt import adopt_fresh
 from deploy.front_door import validating
 from deploy.local import LocalNats, LocalNatsCluster
 from schemas.admission import CONFIGURATION_NAME, VALIDATING_CONFIGURATION
-from schemas.decisions import SetClosed, SetOpened, SetPlaced, SetReleased, SetWaits
+from schemas.decisions import SetBooked, SetClosed, SetOpened, SetPlaced, SetReleased, SetWaits
 from schemas.frames import Frame, decode_record
 from schemas.kinds import LEASE, VMI
-from schemas.names import LEASE_PREFIX
+from schemas.names import LEASE_PREFIX, SETTING_POLICY, SETTINGS_CONFIGMAP
 from schemas.streams import DECISIONS
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
@@ -37,7 +37,7 @@ from webhooks.configuration import webhook_configuration
 
 VMS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-Made = TypeVar("Made", SetOpened, SetPlaced, SetReleased, SetWaits, SetClosed)
+Made = TypeVar("Made", SetBooked, SetOpened, SetPlaced, SetReleased, SetWaits, SetClosed)
 
 
 class Stack(Tenant):
@@ -79,6 +79,22 @@ class Stack(Tenant):
             return False
 
         await eventually(answered, "our roles are ready")
+
+    async def policy(self, start_policy: str) -> None:
+        """Set the start policy, and wait until the log knows it: VMIs admitted from then on are marked with it."""
+        path = f"/api/v1/namespaces/{self.system}/configmaps/{SETTINGS_CONFIGMAP}"
+        data = {"data": {SETTING_POLICY: start_policy}}
+        if await self.api.find(path) is None:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": SETTINGS_CONFIGMAP}, **data}
+            await self.api.create(path.rpartition("/")[0], body)
+        else:
+            await self.api.patch(path, data)
+
+        async def known() -> bool:
+            view = (await self.told()).settings_view()
+            return view is not None and view.data.get(SETTING_POLICY) == start_policy
+
+        await eventually(known, f"the policy is {start_policy}")
 
     async def logged(self, kind: type[Made], vm: str, so: Callable[[Made], bool] = lambda _: True) -> Made:
         """Wait until the log says this of a VM's set; return the first such decision."""
