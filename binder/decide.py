@@ -28,8 +28,14 @@ from schemas import events as e
 from schemas.objects import ClaimView, VmiView
 
 
-def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
-    """Yield the decisions of one input; the caller folds each before it asks on."""
+def decide(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:
+    """Yield the decisions of one input; the caller folds each before it asks on. `spent`: nothing yet."""
+    for decision in _all(book, event, spent):
+        spent.add(decision)
+        yield decision
+
+
+def _all(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:
     # 1. Somebody waits for an answer.
     if isinstance(event, e.VmiRequest):
         yield answer_vmi(event, book.settings.policy)
@@ -37,13 +43,9 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
         yield answer_pod(event)
     elif isinstance(event, e.Command):
         yield from by_hand.answer(book, event)
-    if not is_left_over(book):
-        # Most inputs: nothing that was folded concerns a pass or a finalizer.
-        return
-    spent = Spent()
-    for decision in _steps(book, spent):
-        spent.add(decision)
-        yield decision
+    if is_left_over(book):
+        # For most inputs it is not: nothing that was folded concerns a pass or a finalizer.
+        yield from _steps(book, spent)
 
 
 def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
