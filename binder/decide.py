@@ -16,6 +16,7 @@ from binder.decide_licences import licensing
 from binder.decide_set import ended_unseen, ending, opening, placing, telling
 from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
+from binder.holdings import as_decided
 from binder.keeping import letting_go
 from binder.launchers import may_be_served
 from binder.licences import licences_due
@@ -38,7 +39,7 @@ def decide(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Dec
 def _all(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:
     # 1. Somebody waits for an answer.
     if isinstance(event, e.VmiRequest):
-        yield answer_vmi(event, book.settings.policy)
+        yield answer_vmi(as_decided(book.state, event), book.settings.policy)
     elif isinstance(event, e.PodRequest):
         yield answer_pod(event)
     elif isinstance(event, e.Command):
@@ -125,6 +126,9 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         for decision in _placings(book, spent, left):
             again = again or leaves_a_node(book, decision) or _takes_over(book, decision)
             yield decision
+        if (kept := _kept_in_vain(book)) is not None and not spent.is_all():
+            again = True
+            yield kept
         if not (again or is_torn(book)) or spent.is_all() or left.full:
             break
     # 6. Who got no place hears why, as things stand now that everyone was served (C59).
@@ -132,6 +136,14 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         yield from _reasons(book, spent, left.sets)
     if book.held.line.groups:
         yield from telling_groups(book, spent, left.groups)
+
+
+def _kept_in_vain(book: Book) -> d.NodeKept | None:
+    """Give a node back that is kept for one that asks for nothing now: an order took what its budget had left."""
+    if book.behind or book.state.kept is None:
+        return None
+    ended = Keeping(book).ends()
+    return ended if ended is not None and not ended.node else None
 
 
 def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:

@@ -14,6 +14,7 @@ from binder.anchor import Anchor, prove_anchor
 from binder.decide import is_left_over
 from binder.evolve import is_dirty, may_place
 from binder.follower import Follower
+from binder.holdings import as_decided
 from binder.journal import Journal, Message, Unavailable, Unclear
 from binder.logbook import Draft, Fenced, LogWriter, open_epoch
 from binder.rules.admission import answer_pod, answer_vmi
@@ -232,7 +233,8 @@ class Binder:
             return None
         event = decode_event(body)
         if isinstance(event, VmiRequest):
-            return answer_vmi(event, settings_of(follower.book.state).policy)
+            state = follower.book.state
+            return answer_vmi(as_decided(state, event), settings_of(state).policy)
         return answer_pod(event) if isinstance(event, PodRequest) else None
 
 
