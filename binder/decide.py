@@ -104,10 +104,6 @@ def may_finalize(book: Book) -> bool:
 
 
 def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
-    for claim in _undecided_claims(book) if book.state.dirty_claims and not book.behind else ():
-        if spent.is_all():
-            return
-        yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
     # 4. What ended frees its units.
     for uid in book.line.members(ENDS) if not book.behind else ():
         if spent.is_all():
@@ -131,7 +127,12 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
             yield kept
         if not (again or is_torn(book)) or spent.is_all() or left.full:
             break
-    # 6. Who got no place hears why, as things stand now that everyone was served (C59).
+    # 6. Claims go that no set has by now: one that was opened just now has those that a lost log made for it (T14).
+    for claim in _undecided_claims(book) if book.state.dirty_claims and not book.behind else ():
+        if spent.is_all():
+            return
+        yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
+    # 7. Who got no place hears why, as things stand now that everyone was served (C59).
     if not book.behind:
         yield from _reasons(book, spent, left.sets)
     if book.held.line.groups:
