@@ -6,6 +6,7 @@ Nothing is answered or projected before its frame is durable: everyone reads it 
 
 import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import structlog
@@ -17,6 +18,7 @@ from binder.follower import Follower
 from binder.journal import Journal, Message, Unavailable, Unclear
 from binder.logbook import Draft, Fenced, LogWriter, open_epoch
 from binder.settings import settings_digest
+from binder.shown import Shown, prove_stamps
 from binder.state import State
 from binder.step import RULES_VERSION, step
 from binder.tip import Tip, canonical
@@ -66,11 +68,24 @@ def _overruled(void: Void) -> None:
 
 
 class Binder:
-    """`run` follows for ever; `lead` is called while the lease is held. One instance a process."""
+    """`run` follows for ever; `lead` is called while the lease is held. One instance a process.
 
-    def __init__(self, journal: Journal, anchor: Anchor, snapshots: Snapshots, *, identity: str, program: str) -> None:
+    `shown`: reads what objects show of the log (`binder.shown.in_status`); without it they are not asked.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        anchor: Anchor,
+        snapshots: Snapshots,
+        *,
+        identity: str,
+        program: str,
+        shown: Callable[[], Awaitable[Shown]] | None = None,
+    ) -> None:
         self._journal = journal
         self._anchor = anchor
+        self._shown = shown
         self._identity = identity
         self._program = program
         self._snapshots = snapshots
@@ -123,7 +138,14 @@ class Binder:
                 break
             await asyncio.sleep(0.05)
             follower = self.follower
-        await prove_anchor(anchor, follower.tip if follower else Tip(), self._journal)
+        await prove_anchor(anchor, self._tip(), self._journal)
+        if self._shown is not None:
+            # Once: of a tail that this process follows it would see the loss.
+            await prove_stamps(await self._shown(), self._tip, self._journal)
+            self._shown = None
+
+    def _tip(self) -> Tip:
+        return self.follower.tip if self.follower else Tip()
 
     async def _take_over(self) -> Follower:
         """Append our epoch's record and wait until the standby has folded the log up to it."""

@@ -17,6 +17,7 @@ from binder.follower import Follower
 from binder.journal import Unavailable, Unclear
 from binder.kube import Kube
 from binder.service import Binder
+from binder.shown import in_status
 from binder.snapshots import SnapshotStore, StateSnapshots
 from deploy.role_names import Role
 from ingest.classes import read_claim, read_class
@@ -123,7 +124,14 @@ class Place(msgspec.Struct, frozen=True):
         """Return the binder of this place."""
         snapshots = StateSnapshots(self.journal, self.program)
         anchor = Anchor(self.kube, self.namespace)
-        self.standing.binder = Binder(self.journal, anchor, snapshots, identity=self.identity, program=self.program)
+        self.standing.binder = Binder(
+            self.journal,
+            anchor,
+            snapshots,
+            identity=self.identity,
+            program=self.program,
+            shown=lambda: in_status(self.kube),
+        )
         return self.standing.binder
 
     def webhooks(self, metrics: Metrics | None = None) -> Webhooks:

@@ -111,6 +111,7 @@ class Unkept(StrEnum):
     UNITS_GONE = "UnitsGone"
     SPLIT = "NoNodeForAll"
     BEFORE = "LostBefore"
+    WRITE_REFUSED = "WriteRefused"
     COMMANDED = "Commanded"
 
 

@@ -7,7 +7,7 @@ that the logged decisions folded anew give the very state that was lived.
 from collections.abc import Iterator
 
 from binder.book import Book
-from binder.evolve import BYTES_PER_INPUT_MAX, SETS_PER_INPUT_MAX, evolve, evolve_decision, may_place, settle
+from binder.evolve import BYTES_PER_INPUT_MAX, SETS_PER_INPUT_MAX, evolve, evolve_decision, may_place, settle, spent_on
 from binder.invariants import check
 from binder.snapshot import decode_state, encode_state
 from binder.state import NEEDED_KINDS, GpuSet, State
@@ -69,7 +69,7 @@ def _broken(
     sets |= {decision.claims[0].uid for decision in decided if isinstance(decision, _HELD)}
     if len(sets) > SETS_PER_INPUT_MAX or sum(len(str(one)) for one in decided) > 4 * BYTES_PER_INPUT_MAX:
         yield "an input decided more than its bound (T5)"
-    settle(shadow, decided)
+    settle(shadow, decided, spent_on(decided))
 
 
 def _is_said_again(state: State, namespace: str, claim: d.HeldClaim) -> bool:

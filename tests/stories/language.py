@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from schemas import decisions as d
 from schemas import events as e
-from schemas.names import GATE
+from schemas.names import CLAIM_FINALIZER, GATE
 from schemas.objects import (
     ClaimView,
     ClassView,
@@ -212,15 +212,22 @@ class Story(StartWords, WriteWords):
         assert isinstance(view, ClaimView)
         return self.scene.show(replace(view, node=node, phase="Bound"))
 
-    def do_confirm(self, words: Words) -> Lines:
+    def do_confirm(self, words: Words) -> Iterable[str | d.Decision]:
         """`confirm CLAIM CODE [older]`: what became of the status write of its newest decision."""
         older = words.flag("older")
         name, code = words.names
         known = self.scene.book.state.holdings[f"{NAMESPACE}/{name}"]
         stamp = Stamp(known.stamp.generation, known.stamp.sequence - 1, 0) if older else known.stamp
-        self.scene.send(e.Outcomes((e.Outcome("status", NAMESPACE, name, "", stamp, int(code)),)))
+        said = self.scene.send(e.Outcomes((e.Outcome("status", NAMESPACE, name, "", stamp, int(code)),)))
         after = self.scene.book.state.holdings[f"{NAMESPACE}/{name}"]
-        return ["confirmed" if after.confirmed == after.stamp else "not confirmed"]
+        return ["confirmed" if after.confirmed == after.stamp else "not confirmed", *said]
+
+    def do_guarded(self, words: Words) -> Iterable[d.Decision]:
+        """`guarded CLAIM [not]`: it carries our finalizer, or somebody took it off."""
+        stripped = words.flag("not")
+        view = self._view("claim", words.names[0])
+        assert isinstance(view, ClaimView)
+        return self.scene.show(replace(view, finalizers=() if stripped else (CLAIM_FINALIZER,)))
 
     def do_written(self, words: Words) -> Iterable[d.Decision]:
         """`written CLAIM`: the claim's status shows what was decided last."""
