@@ -27,10 +27,20 @@ CONFIGURATION: Final = kinds.Resource(
 # "virt-api-mutator": what KubeVirt's presets and defaults add to a VMI is there when we look at it, a VMI
 # is asked about once rather than again after each of KubeVirt's changes, and disks of ours come last.
 CONFIGURATION_NAME: Final = f"webhooks.gpubinder.{names.DOMAIN}"
+# What is asked about objects as they will be stored, after every mutator.
+VALIDATING_CONFIGURATION: Final = kinds.Resource(
+    REGISTRATION_GROUP,
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
 VMI_WEBHOOK: Final = f"vmis.gpubinder.{names.DOMAIN}"
 POD_WEBHOOK: Final = f"pods.gpubinder.{names.DOMAIN}"
 VMI_PATH: Final = "/mutate/vmis"
 POD_PATH: Final = "/mutate/pods"
+START_WEBHOOK: Final = f"starts.gpubinder.{names.DOMAIN}"
+START_PATH: Final = "/validate/starts"
 
 # Policies that the API server itself holds writers to; each is bound under its own name.
 POLICY: Final = kinds.Resource(
