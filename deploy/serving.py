@@ -18,14 +18,13 @@ from typing_extensions import override
 
 from binder.journal import Unavailable, Unclear
 from binder.kube import ApiError
-from deploy.front_door import Door, keep, prepare, register
+from deploy.front_door import Door, FrontDoor
 from deploy.role_names import Role
 from deploy.roles import Place, run_accounting, run_binder, run_ingest, run_projector, together
 from deploy.standing_rules import install_policies, keep_settings
 from deploy.status_page import StatusPage
 from webhooks.metrics import Metrics
 from webhooks.server import Listen, Server
-from webhooks.service import Webhooks
 
 PASSING: Final = (ApiError, Unavailable, Unclear, TimeoutError, OSError)
 """What a role may fail of and be started again."""
@@ -37,11 +36,15 @@ _log = structlog.get_logger(__name__)
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """What a process serves. `webhook_port` and `door` matter to webhooks alone; `status_port` None: no page."""
+    """What a process serves. `webhook_port` and `door` matter to webhooks alone; `status_port` None: no page.
+
+    `linger_s`: how long reviews are still taken once we say that we are not ready, so that a Service hears of it.
+    """
 
     roles: tuple[Role, ...]
     door: Door
     webhook_port: int = 8443
+    linger_s: float = 0.0
     status_port: int | None = 8080
     host: str = ANY_HOST
 
@@ -56,25 +59,37 @@ class PortTaken(Exception):
 async def serve(place: Place, serving: Serving, started: Callable[[], None] = lambda: None) -> None:
     """Run the roles until cancelled. Raises what must stop the program, `PortTaken`, `UnusableCertificate`.
 
-    `started` is called once everything listens.
+    `started` is called once everything listens. Cancelled, it first lets the front desk finish: whoever answers
+    its requests, be it the binder of this very process, works until then.
     """
     registry = CollectorRegistry()
     registry.register(Gauges(place))
     parts: list[Callable[[], Awaitable[None]]] = []
+    desk: FrontDesk | None = None
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(place.alive())
         if Role.WEBHOOKS in serving.roles:
-            webhooks = place.webhooks(Metrics(registry))
-            parts += await stack.enter_async_context(_front_desk(place, serving, webhooks))
+            desk = FrontDesk(place, serving, Metrics(registry))
+            parts.append(desk.run)
         if serving.status_port is not None:
-            page = StatusPage(registry, lambda: troubles(place, serving.roles))
+            page = StatusPage(registry, lambda: troubles(place, serving.roles, desk))
             try:
                 await stack.enter_async_context(page.serving(serving.host, serving.status_port))
             except OSError as error:
                 raise PortTaken(serving.status_port, "--status-port", error) from None
+        if desk is not None:
+            await stack.enter_async_context(desk.open())
         parts += [_kept(role, place) for role in serving.roles if role is not Role.WEBHOOKS]
         started()
-        await together(*parts)
+        work = asyncio.ensure_future(together(*parts))
+        try:
+            await asyncio.wait({work})
+        finally:
+            if desk is not None and not work.done():
+                await desk.close()
+            work.cancel()
+            await asyncio.wait({work})
+        await work
 
 
 def _kept(role: Role, place: Place) -> Callable[[], Awaitable[None]]:
@@ -87,31 +102,57 @@ def _kept(role: Role, place: Place) -> Callable[[], Awaitable[None]]:
     return lambda: kept(role, work)
 
 
-@asynccontextmanager
-async def _front_desk(
-    place: Place, serving: Serving, webhooks: Webhooks
-) -> AsyncIterator[list[Callable[[], Awaitable[None]]]]:
-    """Listen for reviews; yield what has to run beside it."""
-    door = serving.door
-    bundle = await asyncio.to_thread(prepare, door)
-    server = Server(webhooks, Listen(*door.files, door.client_ca, host=serving.host, port=serving.webhook_port))
-    try:
-        await server.start()
-    except OSError as error:
-        await server.stop()
-        raise PortTaken(serving.webhook_port, "--webhook-port", error) from None
-    try:
-        if door.at:
-            await register(place.kube, door.at, bundle)
-            await install_policies(place.kube, place.namespace)
-        parts: list[Callable[[], Awaitable[None]]] = [lambda: kept(Role.WEBHOOKS, webhooks.run)]
-        if door.certificate is None:
-            parts.append(lambda: keep(place.kube, door, bundle))
-        if door.at:
-            parts.append(lambda: keep_settings(place.kube, place.namespace))
-        yield parts
-    finally:
-        await server.stop()
+class FrontDesk:
+    """The webhooks of one process: who listens, who looks after certificates, and in which order they end."""
+
+    def __init__(self, place: Place, serving: Serving, metrics: Metrics) -> None:
+        self._place, self._serving = place, serving
+        self._webhooks = place.webhooks(metrics)
+        self._door = FrontDoor(place.kube, place.namespace, serving.door)
+        self._server: Server | None = None
+
+    @property
+    def troubles(self) -> list[str]:
+        """Name what keeps the API server from being sent here."""
+        return self._server.troubles if self._server is not None else ["webhooks: do not listen yet"]
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Listen, then be known. Raises `PortTaken`, `UnusableCertificate`, `ApiError`."""
+        door, serving = self._serving.door, self._serving
+        await self._door.begin()
+        listen = Listen(
+            *door.files, door.client_ca, host=serving.host, port=serving.webhook_port, linger_s=serving.linger_s
+        )
+        server = Server(self._webhooks, listen)
+        try:
+            await server.start()
+        except OSError as error:
+            await server.stop()
+            raise PortTaken(serving.webhook_port, "--webhook-port", error) from None
+        self._server = server
+        try:
+            await self._door.tell()
+            if door.at:
+                await install_policies(self._place.kube, self._place.namespace)
+            yield
+        finally:
+            await self.close()
+
+    async def run(self) -> None:
+        """Follow the binder's answers, and look after what the API server knows of us; for ever."""
+        parts: list[Callable[[], Awaitable[None]]] = [
+            lambda: kept(Role.WEBHOOKS, self._webhooks.run),
+            self._door.keep,
+        ]
+        if self._serving.door.at:
+            parts.append(lambda: keep_settings(self._place.kube, self._place.namespace))
+        await together(*parts)
+
+    async def close(self) -> None:
+        """Take no more reviews, and answer those that were taken. Closed twice is closed."""
+        if self._server is not None:
+            await self._server.stop()
 
 
 async def kept(name: str, work: Callable[[], Awaitable[None]]) -> None:
@@ -139,9 +180,9 @@ def causes(error: BaseException) -> list[BaseException]:
     return [error]
 
 
-def troubles(place: Place, roles: Iterable[Role]) -> list[str]:
+def troubles(place: Place, roles: Iterable[Role], desk: FrontDesk | None = None) -> list[str]:
     """Name what keeps the roles from their work, nothing where all is well."""
-    found = []
+    found = list(desk.troubles) if desk is not None else []
     binder = place.standing.binder
     if Role.BINDER in roles and (binder is None or binder.follower is None):
         found.append("binder: does not follow the log yet")

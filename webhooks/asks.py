@@ -1,6 +1,7 @@
 """Asking the binder: the request onto EVENTS, the answer off DECISIONS; dry runs over request/reply (T17, T19)."""
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -28,10 +29,19 @@ class DryRuns(Protocol):
 
 
 class Asks:
-    """Puts requests to the binder, and knows whether its answers flow."""
+    """Puts requests to the binder, and knows whether its answers flow. `took` is told the seconds to each answer."""
 
-    def __init__(self, journal: Journal, answers: Answers, dry_runs: DryRuns, *, pause_s: float = 0.1) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        answers: Answers,
+        dry_runs: DryRuns,
+        *,
+        took: Callable[[float], None],
+        pause_s: float = 0.1,
+    ) -> None:
         self._journal, self._answers, self._dry_runs, self._pause_s = journal, answers, dry_runs, pause_s
+        self._took = took
         self._refusals = RecentRefusals()
         self._records_at_silence = -1
 
@@ -52,6 +62,8 @@ class Asks:
         refused = self._refusals.again(request)
         if refused is not None:
             return refused
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         step = _Step("the binder has not announced itself: is it running, and is NATS reachable?")
         try:
             async with asyncio.timeout_at(deadline):
@@ -65,6 +77,7 @@ class Asks:
             raise _unanswered(step.doing) from None
         except Skipped as skipped:
             raise _unanswered(f"the binder passed over the request: {skipped.why}") from None
+        self._took(loop.time() - began)
         self._refusals.learn(request, answer)
         return answer
 

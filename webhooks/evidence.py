@@ -64,10 +64,13 @@ def named_in(gpus: str) -> Named:
 
 
 class FreshReads:
-    """Reads evidence within `timeout_s` seconds. Raises `TurnedAway` where the API server can't be asked."""
+    """Reads evidence within `timeout_s` seconds. Raises `TurnedAway` where the API server can't be asked.
 
-    def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float) -> None:
-        self._kube, self._readers, self._timeout_s = kube, readers, timeout_s
+    `took` is told how many seconds each reading took.
+    """
+
+    def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float, took: Callable[[float], None]) -> None:
+        self._kube, self._readers, self._timeout_s, self._took = kube, readers, timeout_s, took
         self._kubevirts = SharedRead(self._kubevirt)
         self._all_classes = SharedRead(lambda: self._list(GPU_CLASS))
         self._classes: dict[str, SharedRead[ClassView | None]] = {}
@@ -78,8 +81,10 @@ class FreshReads:
         Claims are looked for in `namespace`. Where a request names `resources` of its own, all classes are
         listed to see whose they are.
         """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
-            async with asyncio.timeout_at(min(deadline, asyncio.get_running_loop().time() + self._timeout_s)):
+            async with asyncio.timeout_at(min(deadline, began + self._timeout_s)):
                 (classes, claims), kubevirt, rivals = await asyncio.gather(
                     self._entries(namespace, named), self._kubevirts.get(), self._owners(resources)
                 )
@@ -88,6 +93,7 @@ class FreshReads:
         except ApiError as error:
             why = f"{error.code} {error.reason}" if error.code else "it could not be reached"
             raise _unread(f"the API server did not give them out ({why})") from None
+        self._took(loop.time() - began)
         there = tuple(view for view in classes.values() if view is not None)
         return Evidence(
             classes=there + tuple(view for view in rivals if view.name not in classes),

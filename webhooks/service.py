@@ -75,10 +75,12 @@ class Webhooks:
         self._patience = patience or Patience()
         self._journal = journal
         self._answers = Answers(journal)
-        self._asks = Asks(journal, self._answers, dry_runs)
-        self._fresh = FreshReads(kube, readers, timeout_s=self._patience.evidence_s)
-        self._limit = NamespaceLimit(at_once=self._patience.at_once, waiting=self._patience.waiting)
         self.metrics = metrics or Metrics()
+        self._asks = Asks(journal, self._answers, dry_runs, took=self.metrics.stage("decision"))
+        self._fresh = FreshReads(
+            kube, readers, timeout_s=self._patience.evidence_s, took=self.metrics.stage("evidence")
+        )
+        self._limit = NamespaceLimit(at_once=self._patience.at_once, waiting=self._patience.waiting)
 
     async def run(self) -> None:
         """Follow the binder's answers for ever. Raises `UnreadableLog` where this version is too old for them."""

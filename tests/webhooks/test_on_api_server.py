@@ -21,7 +21,7 @@ from tests.cluster.users import GPUBINDER
 from tests.cluster.users import KUBEVIRT as KUBEVIRT_USER
 from tests.cluster.webhooks import Served, patching, serving
 from tests.webhooks.given import GPU_TAINT, PARTITION, READERS, SLICE, Clerk, launcher, until, vmi
-from webhooks.certificates import rotate
+from tests.webhooks.made import rotate
 from webhooks.configuration import webhook_configuration
 from webhooks.server import Listen, Server
 from webhooks.service import Patience, Webhooks
