@@ -148,19 +148,27 @@ def run(
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key belong together")
-    if role and Role.ACCOUNTING in role and no_accounting:
-        raise typer.BadParameter("--role accounting and --no-accounting contradict each other")
-    roles = tuple(dict.fromkeys(role or (one for one in Role if not (no_accounting and one is Role.ACCOUNTING))))
-    if register_webhooks and Role.WEBHOOKS not in roles:
-        raise typer.BadParameter("--register-webhooks needs the role webhooks")
+    roles = _roles(role, no_accounting=no_accounting, register=bool(register_webhooks))
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     configure(log_format, log_level)
     door = _door(data / "tls", tls_cert, tls_key, tls_ca, register_webhooks, webhook_client_ca)
-    if webhook_linger is None:
-        # A Service goes on sending for a moment; nobody else does.
-        webhook_linger = POD_LINGER_SECONDS if os.environ.get("KUBERNETES_SERVICE_HOST") else 0.0
-    serving = Serving(roles, door, webhook_port, webhook_linger, status_port or None)
+    linger = _pod_linger() if webhook_linger is None else webhook_linger
+    serving = Serving(roles, door, webhook_port, linger, status_port or None)
     carry_out(_run(reach, o.KubeOptions(kubeconfig, context, namespace), serving))
+
+
+def _roles(given: list[Role] | None, *, no_accounting: bool, register: bool) -> tuple[Role, ...]:
+    if given and Role.ACCOUNTING in given and no_accounting:
+        raise typer.BadParameter("--role accounting and --no-accounting contradict each other")
+    roles = tuple(dict.fromkeys(given or (one for one in Role if not (no_accounting and one is Role.ACCOUNTING))))
+    if register and Role.WEBHOOKS not in roles:
+        raise typer.BadParameter("--register-webhooks needs the role webhooks")
+    return roles
+
+
+def _pod_linger() -> float:
+    """A Service goes on sending to a pod for a moment after it stopped being ready; nobody else does."""
+    return POD_LINGER_SECONDS if os.environ.get("KUBERNETES_SERVICE_HOST") else 0.0
 
 
 def _door(
