@@ -15,7 +15,7 @@ from deploy.kept_certificates import LOOK_SECONDS, KeptCertificates
 from deploy.standing_rules import put
 from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 from schemas.kinds import Resource
-from webhooks.certificates import CERTIFICATE_FILE, KEY_FILE
+from webhooks.certificates import CERTIFICATE_FILE, KEY_FILE, LIVES, Lives
 from webhooks.configuration import Service, configurations
 
 INJECTED_ANNOTATIONS: Final = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
@@ -92,13 +92,20 @@ def hosts(at: Service | str) -> tuple[str, ...]:
 
 
 class FrontDoor:
-    """One process's part in having the API server reach us: `begin` before listening, `tell` after, then `keep`."""
+    """One process's part in having the API server reach us: `begin` before listening, `tell` after, then `keep`.
 
-    def __init__(self, kube: Kube, namespace: str, door: Door) -> None:
-        self._kube, self._door = kube, door
+    `lives`, `look_s`: of certificates that are made, and how often they, and given ones, are looked after.
+    """
+
+    def __init__(
+        self, kube: Kube, namespace: str, door: Door, *, lives: Lives = LIVES, look_s: float = LOOK_SECONDS
+    ) -> None:
+        self._kube, self._door, self._look_s = kube, door, look_s
         self._made: KeptCertificates | None = None
         if door.certificate is None:
-            self._made = KeptCertificates(kube, namespace, door.directory, self._hosts, self._trusted)
+            self._made = KeptCertificates(
+                kube, namespace, door.directory, self._hosts, self._trusted, lives=lives, look_s=look_s
+            )
 
     async def begin(self) -> None:
         """Have certificate files to serve with. Raises `ApiError` where they can't be had from their Secret."""
@@ -117,11 +124,11 @@ class FrontDoor:
         if self._made is not None:
             await self._made.keep()
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(self._look_s)
             try:
                 await self.tell()
             except (ApiError, OSError) as error:
-                _log.warning("webhooks not registered anew, tried again", seconds=LOOK_SECONDS, why=str(error))
+                _log.warning("webhooks not registered anew, tried again", seconds=self._look_s, why=str(error))
 
     def _given(self) -> bytes:
         return (self._door.authority or self._door.files[0]).read_bytes()
