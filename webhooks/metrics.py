@@ -1,8 +1,9 @@
 """Counts and times of the front desk, per webhook and verdict, in a registry of their own."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 BUCKETS_S = (
     *(0.001, 0.002, 0.003, 0.004, 0.005, 0.0065, 0.008, 0.01, 0.0125, 0.015, 0.02, 0.025, 0.03, 0.04),
@@ -36,6 +37,17 @@ class Metrics:
             buckets=BUCKETS_S,
             registry=self.registry,
         )
+
+        self._inside = Gauge(
+            "gpubinder_admission_reviews_inside",
+            "Admission reviews that are being answered.",
+            ("webhook",),
+            registry=self.registry,
+        )
+
+    def inside(self, webhook: str) -> AbstractContextManager[None]:
+        """Count a review as being answered for the length of a block."""
+        return self._inside.labels(webhook).track_inprogress()
 
     def stage(self, name: str) -> Callable[[float], None]:
         """Return how to note the seconds of a stage."""

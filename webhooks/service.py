@@ -123,7 +123,8 @@ class Webhooks:
         try:
             review = read_review(body)
             uid, about = review.uid, f"{review.namespace}/{review.name}"
-            verdict = await answer(review, began + self._patience.answer_s)
+            with self.metrics.inside(webhook):
+                verdict = await answer(review, began + self._patience.answer_s)
         except TurnedAway as no:
             uid = no.uid if isinstance(no, MalformedReview) and not uid else uid
             verdict = Verdict(no.verdict, refuse(uid, no.code, no.reason, no.message), readable=bool(uid))
