@@ -5,8 +5,8 @@ reason. An API server or NATS that is away for a while is waited for.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
 from typing import Final
 
 import msgspec
@@ -18,13 +18,12 @@ from typing_extensions import override
 
 from binder.journal import Unavailable, Unclear
 from binder.kube import ApiError
-from deploy.front_door import Door, FrontDoor
+from deploy.front_desk import FrontDesk, PortTaken
+from deploy.front_door import Door
 from deploy.role_names import Role
 from deploy.roles import Place, run_accounting, run_binder, run_ingest, run_projector, together
-from deploy.standing_rules import install_policies, keep_settings
 from deploy.status_page import StatusPage
 from webhooks.metrics import Metrics
-from webhooks.server import Listen, Server
 
 PASSING: Final = (ApiError, Unavailable, Unclear, TimeoutError, OSError)
 """What a role may fail of and be started again."""
@@ -49,13 +48,6 @@ class Serving(msgspec.Struct, frozen=True):
     host: str = ANY_HOST
 
 
-class PortTaken(Exception):
-    """A port can't be listened on; names it, and the option that chooses another."""
-
-    def __init__(self, port: int, option: str, error: OSError) -> None:
-        super().__init__(f"port {port}: {error.strerror or error}; choose another with {option}")
-
-
 async def serve(place: Place, serving: Serving, started: Callable[[], None] = lambda: None) -> None:
     """Run the roles until cancelled. Raises what must stop the program, `PortTaken`, `UnusableCertificate`.
 
@@ -69,8 +61,8 @@ async def serve(place: Place, serving: Serving, started: Callable[[], None] = la
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(place.alive())
         if Role.WEBHOOKS in serving.roles:
-            desk = FrontDesk(place, serving, Metrics(registry))
-            parts.append(desk.run)
+            desk = _front_desk(place, serving, Metrics(registry))
+            parts += _desk_parts(desk, serving)
         if serving.status_port is not None:
             page = StatusPage(registry, lambda: troubles(place, serving.roles, desk))
             try:
@@ -92,6 +84,18 @@ async def serve(place: Place, serving: Serving, started: Callable[[], None] = la
         await work
 
 
+def _front_desk(place: Place, serving: Serving, metrics: Metrics) -> FrontDesk:
+    return FrontDesk(
+        place, serving.door, metrics, host=serving.host, port=serving.webhook_port, linger_s=serving.linger_s
+    )
+
+
+def _desk_parts(desk: FrontDesk, serving: Serving) -> list[Callable[[], Awaitable[None]]]:
+    """Return what has to run beside an open desk."""
+    parts: list[Callable[[], Awaitable[None]]] = [lambda: kept(Role.WEBHOOKS, desk.webhooks.run), desk.keep_known]
+    return [*parts, desk.keep_settings] if serving.door.at else parts
+
+
 def _kept(role: Role, place: Place) -> Callable[[], Awaitable[None]]:
     work = {
         Role.BINDER: lambda: run_binder(place, place.binder()),
@@ -100,59 +104,6 @@ def _kept(role: Role, place: Place) -> Callable[[], Awaitable[None]]:
         Role.ACCOUNTING: lambda: run_accounting(place),
     }[role]
     return lambda: kept(role, work)
-
-
-class FrontDesk:
-    """The webhooks of one process: who listens, who looks after certificates, and in which order they end."""
-
-    def __init__(self, place: Place, serving: Serving, metrics: Metrics) -> None:
-        self._place, self._serving = place, serving
-        self._webhooks = place.webhooks(metrics)
-        self._door = FrontDoor(place.kube, place.namespace, serving.door)
-        self._server: Server | None = None
-
-    @property
-    def troubles(self) -> list[str]:
-        """Name what keeps the API server from being sent here."""
-        return self._server.troubles if self._server is not None else ["webhooks: do not listen yet"]
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[None]:
-        """Listen, then be known. Raises `PortTaken`, `UnusableCertificate`, `ApiError`."""
-        door, serving = self._serving.door, self._serving
-        await self._door.begin()
-        listen = Listen(
-            *door.files, door.client_ca, host=serving.host, port=serving.webhook_port, linger_s=serving.linger_s
-        )
-        server = Server(self._webhooks, listen)
-        try:
-            await server.start()
-        except OSError as error:
-            await server.stop()
-            raise PortTaken(serving.webhook_port, "--webhook-port", error) from None
-        self._server = server
-        try:
-            await self._door.tell()
-            if door.at:
-                await install_policies(self._place.kube, self._place.namespace)
-            yield
-        finally:
-            await self.close()
-
-    async def run(self) -> None:
-        """Follow the binder's answers, and look after what the API server knows of us; for ever."""
-        parts: list[Callable[[], Awaitable[None]]] = [
-            lambda: kept(Role.WEBHOOKS, self._webhooks.run),
-            self._door.keep,
-        ]
-        if self._serving.door.at:
-            parts.append(lambda: keep_settings(self._place.kube, self._place.namespace))
-        await together(*parts)
-
-    async def close(self) -> None:
-        """Take no more reviews, and answer those that were taken. Closed twice is closed."""
-        if self._server is not None:
-            await self._server.stop()
 
 
 async def kept(name: str, work: Callable[[], Awaitable[None]]) -> None:
