@@ -45,6 +45,12 @@ def has_finalizer(side: str, finalizer: str) -> str:
     return f"({side} != null && {there})"
 
 
+def has_gate(side: str, gate: str) -> str:
+    """Say whether a pod is held by a scheduling gate."""
+    there = f"has({side}.spec.schedulingGates) && {side}.spec.schedulingGates.exists(gate, gate.name == '{gate}')"
+    return f"({side} != null && {there})"
+
+
 def may(verb: str, resource: Resource) -> str:
     """Say whether the requester may do this to objects of a kind everywhere, not only in a namespace of its own."""
     return f"authorizer.group('{resource.group}').resource('{resource.plural}').check('{verb}').allowed()"
