@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -56,10 +57,19 @@ class DryRuns(Protocol):
 
 
 class Asks:
-    """Puts requests to the binder, and knows whether its answers flow."""
+    """Puts requests to the binder, and knows whether its answers flow. `took` is told the seconds to each answer."""
 
-    def __init__(self, journal: Journal, answers: Answers, dry_runs: DryRuns, *, pause_s: float = 0.1) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        answers: Answers,
+        dry_runs: DryRuns,
+        *,
+        took: Callable[[float], None],
+        pause_s: float = 0.1,
+    ) -> None:
         self._journal, self._answers, self._dry_runs, self._pause_s = journal, answers, dry_runs, pause_s
+        self._took = took
         self._refusals = RecentRefusals()
         self._records_at_silence = -1
         self._withdrawn: OrderedDict[str, bool] = OrderedDict()
@@ -102,6 +112,8 @@ class Asks:
             raise
 
     async def _ask(self, request: Request, deadline: float, step: "_Step") -> Answer:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
             async with asyncio.timeout_at(deadline):
                 await self._answers.ready()
@@ -110,7 +122,7 @@ class Asks:
                 tag = str(request.__struct_config__.tag)
                 if not self._answers.reads(tag):
                     raise _unanswered(f"the binder does not read requests of kind {tag} yet")
-                return await self._published(request, step)
+                answer = await self._published(request, step)
         except TimeoutError:
             hold = self._answers.hold(request.request)
             if hold is not None:
@@ -120,6 +132,8 @@ class Asks:
             raise _unanswered(step.doing) from None
         except Skipped as skipped:
             raise _unanswered(f"the binder passed over the request: {skipped.why}") from None
+        self._took(loop.time() - began)
+        return answer
 
     def _withdraw(self, request: StartRequest) -> None:
         """Say that nobody waits any more; the answer to whoever asked does not wait for that."""

@@ -72,10 +72,13 @@ def named_in(gpus: str) -> Named:
 
 
 class FreshReads:
-    """Reads evidence within `timeout_s` seconds. Raises `TurnedAway` where the API server can't be asked."""
+    """Reads evidence within `timeout_s` seconds. Raises `TurnedAway` where the API server can't be asked.
 
-    def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float) -> None:
-        self._kube, self._readers, self._timeout_s = kube, readers, timeout_s
+    `took` is told how many seconds each reading took.
+    """
+
+    def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float, took: Callable[[float], None]) -> None:
+        self._kube, self._readers, self._timeout_s, self._took = kube, readers, timeout_s, took
         self._kubevirts = SharedRead(self._kubevirt)
         self._all_classes = SharedRead(lambda: self._list(GPU_CLASS))
         self._classes: dict[str, SharedRead[ClassView | None]] = {}
@@ -87,6 +90,8 @@ class FreshReads:
         Claims are looked for in `namespace`. Where a request names `resources` of its own, all classes are
         listed to see whose they are.
         """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         async with self._in_time(deadline):
             (classes, claims), kubevirt, rivals, home = await asyncio.gather(
                 self._entries(namespace, named),
@@ -94,6 +99,7 @@ class FreshReads:
                 self._owners(resources),
                 _shared(self._homes, namespace, self._home).get(),
             )
+        self._took(loop.time() - began)
         there = tuple(view for view in classes.values() if view is not None)
         return Evidence(
             classes=there + tuple(view for view in rivals if view.name not in classes),

@@ -74,8 +74,17 @@ class Server:
         self._watch = asyncio.create_task(self._certificate.watch(self._listen.reload_s))
         _log.info("webhooks.listening", host=self._listen.host, port=self.port)
 
+    @property
+    def troubles(self) -> list[str]:
+        """Name what keeps requests from being sent here, as far as it is known without asking anybody."""
+        found = ["webhooks: draining"] if self._draining else []
+        expired = self._certificate.expired(datetime.now(UTC))
+        return [*found, f"certificate: {expired}"] if expired else found
+
     async def stop(self) -> None:
         """Say that we are not ready, wait for it to be heard, stop listening, let requests finish."""
+        if self._draining:
+            return
         self._draining = True
         if self._listen.linger_s:
             await asyncio.sleep(self._listen.linger_s)
@@ -124,7 +133,13 @@ class Server:
             except TimeoutError:
                 return web.Response(status=408, text="the body did not arrive in time")
             said = await verdict(body)
-            return web.Response(body=said.body, status=200 if said.readable else 400, content_type="application/json")
+            response = web.Response(
+                body=said.body, status=200 if said.readable else 400, content_type="application/json"
+            )
+            if self._draining:
+                # The next review is sent elsewhere, not on a connection that is about to be closed.
+                response.force_close()
+            return response
 
         return answer
 

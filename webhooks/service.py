@@ -76,10 +76,12 @@ class Webhooks:
         self._patience = patience or Patience()
         self._journal = journal
         self._answers = Answers(journal)
-        self._asks = Asks(journal, self._answers, dry_runs)
-        self._fresh = FreshReads(kube, readers, timeout_s=self._patience.evidence_s)
-        self._limit = NamespaceLimit(at_once=self._patience.at_once, waiting=self._patience.waiting)
         self.metrics = metrics or Metrics()
+        self._asks = Asks(journal, self._answers, dry_runs, took=self.metrics.stage("decision"))
+        self._fresh = FreshReads(
+            kube, readers, timeout_s=self._patience.evidence_s, took=self.metrics.stage("evidence")
+        )
+        self._limit = NamespaceLimit(at_once=self._patience.at_once, waiting=self._patience.waiting)
         self._budgets = BudgetDesk(self._fresh, self._limit, self._answer, home)
 
     async def run(self) -> None:
@@ -145,7 +147,8 @@ class Webhooks:
         try:
             review = read_review(body)
             uid, about = review.uid, f"{review.namespace}/{review.name}"
-            verdict = await answer(review, began + (patience_s or self._patience.answer_s))
+            with self.metrics.inside(webhook):
+                verdict = await answer(review, began + (patience_s or self._patience.answer_s))
         except TurnedAway as no:
             uid = no.uid if isinstance(no, MalformedReview) and not uid else uid
             verdict = Verdict(no.verdict, refuse(uid, no.code, no.reason, no.message), readable=bool(uid))
