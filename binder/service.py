@@ -21,6 +21,7 @@ from binder.settings import settings_digest, settings_of
 from binder.state import State
 from binder.step import RULES_VERSION, step
 from binder.tip import Tip, canonical
+from binder.written import Witness, Written, unwatched
 from schemas.chain import EventsDigest
 from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
 from schemas.events import (
@@ -71,8 +72,19 @@ def _overruled(void: Void) -> None:
 class Binder:
     """`run` follows for ever; `lead` is called while the lease is held. One instance a process."""
 
-    def __init__(self, journal: Journal, anchor: Anchor, snapshots: Snapshots, *, identity: str, program: str) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        anchor: Anchor,
+        snapshots: Snapshots,
+        *,
+        identity: str,
+        program: str,
+        witness: Witness = unwatched,
+    ) -> None:
+        """`witness` is told each frame that this process writes, once it is durable."""
         self._journal = journal
+        self._witness = witness
         self._anchor = anchor
         self._identity = identity
         self._program = program
@@ -176,7 +188,7 @@ class Binder:
                 raise result
 
     async def _write_frames(self, follower: Follower, writer: LogWriter) -> None:
-        book, since_snapshot, told = follower.book, 0, tuple[str, ...]()
+        book, since_snapshot, told, loop = follower.book, 0, tuple[str, ...](), asyncio.get_running_loop()
         if is_dirty(book.state):
             # What the last leader's bound left over (T5).
             await self._publish_continue(writer)
@@ -184,10 +196,15 @@ class Binder:
             # 1. What waits, up to a frame's worth.
             inputs = await follower.inputs(INPUTS_PER_FRAME_MAX)
             # 2. Fold and decide, one input at a time.
+            began = loop.time()
             draft, taken = _decide(follower, inputs, self._program)
+            decided = loop.time()
             follower.give_back(inputs[taken:])
             # 3. Durable before anyone hears of it.
             await writer.append(draft)
+            self._witness(
+                Written(writer.tip.sequence, inputs[:taken], draft.entries, decided - began, loop.time() - decided)
+            )
             # 4. Left-overs of a bounded input go on as an input of their own.
             if is_left_over(book):
                 await self._publish_continue(writer)

@@ -15,6 +15,7 @@ from deploy.role_names import Role
 
 if TYPE_CHECKING:
     from deploy.front_door import Door
+    from deploy.serving import Serving
 
 _WEBHOOKS = "Webhooks"
 _PROCESS = "Process"
@@ -47,6 +48,26 @@ StatusPort = Annotated[
         envvar="GPUBINDER_STATUS_PORT",
         metavar="PORT",
         help="/healthz, /readyz and /metrics; 0 for none.",
+        rich_help_panel=_PROCESS,
+    ),
+]
+BudgetMetrics = Annotated[
+    bool,
+    typer.Option(
+        "--budget-metrics",
+        envvar="GPUBINDER_BUDGET_METRICS",
+        help="Also show each tenant's budget as a metric: as many series as there are budgets.",
+        rich_help_panel=_PROCESS,
+    ),
+]
+TellEnd = Annotated[
+    float,
+    typer.Option(
+        "--tell-end",
+        envvar="GPUBINDER_TELL_END",
+        metavar="SECONDS",
+        min=0,
+        help="Keep the pages up this long after what must stop the process, so that a scrape sees why.",
         rich_help_panel=_PROCESS,
     ),
 ]
@@ -96,6 +117,8 @@ def run(
     role: Roles = None,
     no_accounting: NoAccounting = False,
     status_port: StatusPort = 8080,
+    budget_metrics: BudgetMetrics = False,
+    tell_end: TellEnd = 0.0,
     log_format: LogFormat = Form.AUTO,
     log_level: LogLevel = Level.INFO,
     webhook_port: WebhookPort = 8443,
@@ -129,15 +152,26 @@ def run(
     """
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key belong together")
-    if role and Role.ACCOUNTING in role and no_accounting:
-        raise typer.BadParameter("--role accounting and --no-accounting contradict each other")
-    roles = tuple(dict.fromkeys(role or (one for one in Role if not (no_accounting and one is Role.ACCOUNTING))))
-    if register_webhooks and Role.WEBHOOKS not in roles:
-        raise typer.BadParameter("--register-webhooks needs the role webhooks")
+    roles = _chosen(role, register_webhooks, no_accounting=no_accounting)
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     configure(log_format, log_level)
     door = _door(data / "tls", tls_cert, tls_key, tls_ca, register_webhooks, webhook_client_ca)
-    carry_out(_run(reach, o.KubeOptions(kubeconfig, context, namespace), roles, door, webhook_port, status_port))
+    from deploy.serving import Serving
+
+    serving = Serving(
+        roles, door, webhook_port, status_port or None, budget_metrics=budget_metrics, tell_end_s=tell_end
+    )
+    carry_out(_run(reach, o.KubeOptions(kubeconfig, context, namespace), serving))
+
+
+def _chosen(role: list[Role] | None, register: str, *, no_accounting: bool) -> tuple[Role, ...]:
+    """Return the roles to serve. Raises `BadParameter` where options contradict each other."""
+    if role and Role.ACCOUNTING in role and no_accounting:
+        raise typer.BadParameter("--role accounting and --no-accounting contradict each other")
+    roles = tuple(dict.fromkeys(role or (one for one in Role if not (no_accounting and one is Role.ACCOUNTING))))
+    if register and Role.WEBHOOKS not in roles:
+        raise typer.BadParameter("--register-webhooks needs the role webhooks")
+    return roles
 
 
 def _door(
@@ -169,19 +203,15 @@ def _end_on_signals() -> None:
 async def _run(
     reach: o.NatsOptions,
     kube: o.KubeOptions,
-    roles: tuple[Role, ...],
-    door: "Door",
-    webhook_port: int,
-    status_port: int,
+    serving: "Serving",
 ) -> int:
     from binder.stream_setup import check_streams
     from deploy.commands.opening import identity, open_kube, open_nats, program
     from deploy.roles import Place
-    from deploy.serving import Serving, serve
+    from deploy.serving import serve
 
-    serving = Serving(roles, door, webhook_port, status_port or None)
     _end_on_signals()
-    about = {"roles": [str(role) for role in roles], "namespace": kube.namespace, "version": program()}
+    about = {"roles": [str(role) for role in serving.roles], "namespace": kube.namespace, "version": program()}
     try:
         async with open_kube(kube) as client, open_nats(reach) as opened:
             await check_streams(opened.journal)
