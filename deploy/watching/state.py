@@ -17,9 +17,9 @@ from deploy.watching.catalogue import gauge, single
 from schemas.reasons import Wait
 
 NS = 1_000_000_000
-AGES: Mapping[str, int] = {"1m": 60 * NS, "10m": 600 * NS, "1h": 3600 * NS, "1d": 86_400 * NS}
-"""How long sets wait, told in steps: the name of a step is the time that it ends before; `more` is the last one."""
-MORE = "more"
+AGES: Mapping[str, int] = {"to_1m": 60 * NS, "to_10m": 600 * NS, "to_1h": 3600 * NS, "to_1d": 86_400 * NS}
+"""How long sets wait, in steps: each is named after its end, and begins where the one before it ends."""
+MORE = "over_1d"
 UNTOLD = "NotToldYet"
 """Stands for the reason of a set that waits and was told none since its VMI began anew."""
 
