@@ -30,13 +30,17 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class StreamInfo(msgspec.Struct, frozen=True):
-    """Where a stream stands: `last` is 0 on an empty one, `first` is last + 1 then."""
+    """Where a stream stands: `last` is 0 on an empty one, `first` is last + 1 then.
+
+    `bytes_max`: how many bytes it may hold, 0 where the store alone limits it.
+    """
 
     first: int
     last: int
     messages: int
     bytes: int
     created: str
+    bytes_max: int = 0
 
 
 class WrongLastSequence(Exception):

@@ -22,6 +22,7 @@ from binder.shown import Shown, prove_stamps
 from binder.state import State
 from binder.step import RULES_VERSION, step
 from binder.tip import Tip, canonical
+from binder.written import Witness, Written, unwatched
 from schemas.answers import Answer
 from schemas.chain import EventsDigest
 from schemas.events import (
@@ -71,6 +72,7 @@ class Binder:
     """`run` follows for ever; `lead` is called while the lease is held. One instance a process.
 
     `shown`: reads what objects show of the log (`binder.shown.in_status`); without it they are not asked.
+    `witness` is told each frame that this process writes, once it is durable.
     """
 
     def __init__(
@@ -82,8 +84,10 @@ class Binder:
         identity: str,
         program: str,
         shown: Callable[[], Awaitable[Shown]] | None = None,
+        witness: Witness = unwatched,
     ) -> None:
         self._journal = journal
+        self._witness = witness
         self._anchor = anchor
         self._shown = shown
         self._identity = identity
@@ -195,7 +199,7 @@ class Binder:
                 raise result
 
     async def _write_frames(self, follower: Follower, writer: LogWriter) -> None:
-        book, since_snapshot, told = follower.book, 0, tuple[str, ...]()
+        book, since_snapshot, told, loop = follower.book, 0, tuple[str, ...](), asyncio.get_running_loop()
         if is_dirty(book.state):
             # What the last leader's bound left over (T5).
             await self._publish_continue(writer)
@@ -203,10 +207,15 @@ class Binder:
             # 1. What waits, up to a frame's worth.
             inputs = await follower.inputs(INPUTS_PER_FRAME_MAX)
             # 2. Fold and decide, one input at a time.
+            began = loop.time()
             draft, taken = _decide(follower, inputs, self._program)
+            decided = loop.time()
             follower.give_back(inputs[taken:])
             # 3. Durable before anyone hears of it.
             await writer.append(draft)
+            self._witness(
+                Written(writer.tip.sequence, inputs[:taken], draft.entries, decided - began, loop.time() - decided)
+            )
             # 4. Left-overs of a bounded input go on as an input of their own.
             if is_left_over(book):
                 await self._publish_continue(writer)

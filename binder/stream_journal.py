@@ -95,7 +95,8 @@ class JetStreamJournal:
         described = await self.manage(f"STREAM.INFO.{stream}", {}, stream)
         state = described.state
         first = state.first_seq if state.messages else state.last_seq + 1
-        return StreamInfo(first, state.last_seq, state.messages, state.bytes, described.created)
+        most = max(described.config.get("max_bytes", 0), 0)
+        return StreamInfo(first, state.last_seq, state.messages, state.bytes, described.created, most)
 
     async def purge_below(self, stream: str, sequence: int) -> None:
         """Remove the messages before `sequence`; for snapshots, the server refuses it for the logs."""

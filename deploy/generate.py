@@ -1,22 +1,22 @@
-"""Writes the files that are drawn from the code: CRDs and the page of names. `make generate` runs it."""
+"""Writes the files that are drawn from the code: CRDs, names, alert rules. `make generate` runs it."""
 
 from pathlib import Path
 
 import yaml
 
 from deploy.names_page import names_json, names_page
+from deploy.watching.drawn import drawn
 from schemas.crds import crds
 
 ROOT = Path(__file__).resolve().parents[1]
 CRDS = Path(__file__).parent / "crds"
 """Where the CRDs stand, one YAML file each; they ship with the package."""
-
 _HEAD = "# Drawn from schemas/crds.py by `make generate`; edits are lost.\n"
 
 
 def generated() -> dict[Path, str]:
     """Return what each generated file must hold."""
-    files = {
+    files = drawn() | {
         CRDS / f"{crd['metadata']['name']}.yaml": _HEAD + yaml.safe_dump(crd, sort_keys=False, width=120)
         for crd in crds()
     }

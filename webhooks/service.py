@@ -88,6 +88,11 @@ class Webhooks:
         """Follow the binder's answers for ever. Raises `UnreadableLog` where this version is too old for them."""
         await self._answers.follow()
 
+    @property
+    def position(self) -> int:
+        """The last DECISIONS message that was read."""
+        return self._answers.position
+
     async def review_vmi(self, body: bytes) -> bytes:
         """Answer an AdmissionReview of a VMI with an AdmissionReview; raises nothing."""
         return (await self.vmi_verdict(body)).body
