@@ -8,7 +8,7 @@ server that lost its tail hands out the lost sequences again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from secrets import token_hex
 from typing import Protocol
 

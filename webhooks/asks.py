@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from binder.journal import Journal, Unavailable, Unclear
+from binder.journal import Full, Journal, Unavailable, Unclear
 from schemas.answers import Answer, decode_answer
 from schemas.events import PodRequest, VmiRequest, encode_event
 from schemas.streams import EVENTS, EVENTS_REQUEST
@@ -15,6 +15,8 @@ from webhooks.refusals import RecentRefusals
 from webhooks.reviews import UNREADABLE, TurnedAway
 
 Request = VmiRequest | PodRequest
+NOT_TAKEN = "NATS did not take the request in time"
+NO_ROOM = "NATS has no room left for the request: its operator must give the stream EVENTS more"
 
 _log = structlog.get_logger()
 
@@ -70,8 +72,8 @@ class Asks:
 
     async def _published(self, request: Request, step: "_Step") -> Answer:
         with self._answers.awaited(request.request) as waiter:
-            step.doing = "NATS did not take the request in time"
-            publishing = asyncio.create_task(self._publish(request))
+            step.doing = NOT_TAKEN
+            publishing = asyncio.create_task(self._publish(request, step))
             try:
                 # The answer can be there before the acknowledgement of what it answers.
                 either: set[asyncio.Future[Any]] = {publishing, waiter.future}
@@ -84,17 +86,20 @@ class Asks:
                 publishing.cancel()
                 await asyncio.gather(publishing, return_exceptions=True)
 
-    async def _publish(self, request: Request) -> int:
+    async def _publish(self, request: Request, step: "_Step") -> int:
         """Append until it is clear: the message id makes the repeated publish one message (T3)."""
         kind = "vmi" if isinstance(request, VmiRequest) else "pod"
-        body = encode_event(request)
+        body, told = encode_event(request), False
         while True:
             try:
                 return await self._journal.append(
                     EVENTS, f"{EVENTS_REQUEST}.{kind}", body, message_id=f"request-{kind}-{request.request}"
                 )
             except (Unclear, Unavailable) as error:
-                _log.info("request.retry", request=request.request, error=f"{type(error).__name__}: {error}")
+                step.doing = NO_ROOM if isinstance(error, Full) else NOT_TAKEN
+                if not told:
+                    _log.info("request.retry", request=request.request, error=f"{type(error).__name__}: {error}")
+                told = True
                 await asyncio.sleep(self._pause_s)
             except (ValueError, LookupError) as error:
                 raise _unanswered(f"the request could not be published: {error}") from None

@@ -8,8 +8,6 @@ import asyncio
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.cluster.nodes import L40S
 from tests.cluster.users import GPUBINDER
 from tests.e2e.recovery import Took
