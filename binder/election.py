@@ -84,8 +84,8 @@ class Election:
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run `work` while it is held, give it back; again until cancelled.
 
-        `work` is cancelled when the lease could not be renewed in time, or we were unable for long; its own end
-        gives the lease back for a moment, its error is raised, and so is one of the renewal that is no answer of a server.
+        `work` is cancelled when the lease could not be renewed in time, or we were unable for long. Its own end
+        gives the lease back for a moment. Its error is raised, and so is one of the renewal that is no server's answer.
         """
         while True:
             await self._acquire()

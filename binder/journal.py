@@ -135,8 +135,8 @@ class Journal(Protocol):
     ) -> int:
         """Store one message and return its sequence, fsynced.
 
-        Raises `WrongLastSequence`, `Unclear`, `Unavailable` (`Full`), `Denied`, `ValueError` for a message that is too big
-        (body and headers are measured before sending, T5).
+        Raises `WrongLastSequence`, `Unclear`, `Unavailable` (`Full`), `Denied`, `ValueError` for a message that is
+        too big (body and headers are measured before sending, T5).
         A duplicate inside the server's window returns the first one's sequence.
         """
         ...

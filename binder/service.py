@@ -24,8 +24,8 @@ from binder.tip import Tip, canonical
 from schemas.chain import EventsDigest
 from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
 from schemas.events import (
+    ANNOUNCED_VERSIONS,
     MESSAGE_KINDS,
-    MESSAGE_VERSION,
     Continue,
     PodRequest,
     Tick,
@@ -147,7 +147,7 @@ class Binder:
             self._program,
             RULES_VERSION,
             events_last,
-            (MESSAGE_VERSION,),
+            ANNOUNCED_VERSIONS,
             message_kinds=MESSAGE_KINDS,
         )
         try:

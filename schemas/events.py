@@ -10,7 +10,20 @@ from schemas.decisions import VmiId
 from schemas.objects import AnyView, ClaimView, ClassView, Gone, KubeVirtView, Stamp
 from schemas.reasons import Order
 
+FIRST_VERSION = 1
+"""What a message is of that names no version. It stays 1: whoever writes a later shape says so, or older readers
+would take it for the first."""
+
 MESSAGE_VERSION = 1
+"""The newest version of a message that this program reads."""
+
+ANNOUNCED_VERSIONS = (1,)
+"""What this program's epochs announce, and its edges may write: what the release before it reads as well (T6).
+
+A release that brings a version reads it, and only the next one announces it. So a rollback by one release
+reads all that was written.
+"""
+
 CHANGES_PER_CHUNK_MAX = 200
 
 
@@ -29,7 +42,7 @@ class SessionOpened(Event, frozen=True, tag="session.opened"):
     kind: str
     rewound: bool = False
     process: int = 0
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Changes(Event, frozen=True, tag="changes"):
@@ -38,7 +51,7 @@ class Changes(Event, frozen=True, tag="changes"):
     kind: str
     session: int
     changes: tuple[AnyView | Gone, ...]
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class SessionSynced(Event, frozen=True, tag="session.synced"):
@@ -47,7 +60,7 @@ class SessionSynced(Event, frozen=True, tag="session.synced"):
     kind: str
     session: int
     rv: str
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class NotServed(Event, frozen=True, tag="session.not-served"):
@@ -55,14 +68,14 @@ class NotServed(Event, frozen=True, tag="session.not-served"):
 
     kind: str
     session: int
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Progress(Event, frozen=True, tag="progress"):
     """The watches named here have seen everything up to these versions: (kind, session, rv)."""
 
     marks: tuple[tuple[str, int, str], ...]
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class VmiRequest(Event, frozen=True, tag="request.vmi"):
@@ -94,7 +107,7 @@ class VmiRequest(Event, frozen=True, tag="request.vmi"):
     missing_claims: tuple[str, ...] = ()
     kubevirt: KubeVirtView | None = None
     repeats: int = 0
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class PodRequest(Event, frozen=True, tag="request.pod"):
@@ -118,7 +131,7 @@ class PodRequest(Event, frozen=True, tag="request.pod"):
     temporary: bool = False
     migration: bool = False
     repeats: int = 0
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -142,7 +155,7 @@ class Outcomes(Event, frozen=True, tag="outcomes"):
     """What became of some writes."""
 
     outcomes: tuple[Outcome, ...]
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Command(Event, frozen=True, tag="command"):
@@ -153,19 +166,19 @@ class Command(Event, frozen=True, tag="command"):
     namespace: str = ""
     name: str = ""
     node: str = ""
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Tick(Event, frozen=True, tag="tick"):
     """Time passed: the server's stamp of this message says how much (T9)."""
 
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Continue(Event, frozen=True, tag="continue"):
     """Sets were left dirty by the bound of one input: go on (T5)."""
 
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 AnyEvent = (
@@ -206,7 +219,7 @@ _tags = frozenset(
 
 class _Envelope(msgspec.Struct):
     type: str = ""
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class UnknownMessage(Exception):
@@ -226,8 +239,11 @@ class UnknownMessage(Exception):
         self.kind, self.version, self.sequence = kind, version, sequence
 
 
-MESSAGE_KINDS = tuple(sorted(_tags))
-"""Every kind of message that this program reads: what its epochs announce (T6)."""
+NEW_KINDS = frozenset[str]()
+"""Kinds that this release is the first to read: the next one announces them, and may write them (T6)."""
+
+MESSAGE_KINDS = tuple(sorted(_tags - NEW_KINDS))
+"""Every kind of message that this program's epochs announce."""
 
 
 def encode_event(event: AnyEvent) -> bytes:

@@ -1,7 +1,7 @@
 """How long it took until VMs started again: measured beside a test, shown at the end of the run, deciding nothing."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +11,7 @@ Took = Callable[[str, float], None]
 
 
 @pytest.fixture
-def took(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Iterator[Took]:
+def took(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Took:
     """Note how many seconds have passed since something; also a property in the JUnit report."""
     noted = request.config.stash.setdefault(_TOOK, [])
 
@@ -20,7 +20,7 @@ def took(request: pytest.FixtureRequest, record_property: Callable[[str, object]
         noted.append((what, seconds))
         record_property(what, seconds)
 
-    yield note
+    return note
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""NATS loses a member, its quorum, its room: starts go on or are refused in one sentence, and go on by themselves (T3, T8)."""
+"""NATS loses a member, its quorum, its room: starts are refused in one sentence, and go on by themselves (T3, T8)."""
 
 import asyncio
 import resource
@@ -39,7 +39,7 @@ async def _one_runs(program: Stack) -> None:
 
 
 async def test_nats_loses_a_member_then_its_quorum(clustered: Stack, took: Took) -> None:
-    """With two of three servers all goes on; with one, starts are refused, what runs runs on; then all goes on again."""
+    """With two of three servers all goes on; with one, starts are refused and what runs runs on; then all goes on."""
     program = clustered
     assert isinstance(program.nats, LocalNatsCluster)
     await _one_runs(program)
