@@ -103,7 +103,7 @@ async def _churn(program: Stack, over: asyncio.Event) -> None:
             await program.vm(name, [("l40s", 1)])
         except (Refused, aiohttp.ClientError):
             continue
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.3)
 
 
 async def told(program: Stack) -> list[Record]:
