@@ -43,8 +43,9 @@ async def test_nats_loses_a_member_then_its_quorum(clustered: Stack, took: Took)
     program = clustered
     assert isinstance(program.nats, LocalNatsCluster)
     await _one_runs(program)
-    leader = await stream_leader(program.nats, DECISIONS)
-    first, second = (server for server in program.nats.servers if server is not leader)
+    leaders = [await stream_leader(program.nats, stream) for stream in (DECISIONS, EVENTS)]
+    first = next(server for server in program.nats.servers if server not in leaders)
+    second = next(server for server in program.nats.servers if server not in (first, leaders[0]))
 
     first.kill()
     since = time.monotonic()
