@@ -26,8 +26,8 @@ from binder.written import Witness, Written, unwatched
 from schemas.answers import Answer
 from schemas.chain import EventsDigest
 from schemas.events import (
+    ANNOUNCED_VERSIONS,
     MESSAGE_KINDS,
-    MESSAGE_VERSION,
     Continue,
     Tick,
     decode_event,
@@ -170,7 +170,7 @@ class Binder:
             self._program,
             RULES_VERSION,
             events_last,
-            (MESSAGE_VERSION,),
+            ANNOUNCED_VERSIONS,
             message_kinds=MESSAGE_KINDS,
         )
         try:

@@ -100,7 +100,10 @@ class Place(msgspec.Struct, frozen=True):
 
     def elected(self, role: Role) -> Election:
         """Return the election for a role's Lease."""
-        election = Election(self.kube, self.namespace, f"{LEASE_PREFIX}{role}", self.identity, gone=self._is_gone)
+        # Records of workloads need no NATS; everyone else can do nothing without.
+        able = (lambda: True) if role is Role.ACCOUNTING else (lambda: self.questions.connected)
+        name = f"{LEASE_PREFIX}{role}"
+        election = Election(self.kube, self.namespace, name, self.identity, gone=self._is_gone, able=able)
         self.standing.elections[role] = election
         return election
 

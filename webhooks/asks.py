@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from binder.journal import Journal, Unavailable, Unclear
+from binder.journal import Full, Journal, Unavailable, Unclear
 from schemas.answers import Answer, decode_answer
 from schemas.events import (
     AnyEvent,
@@ -27,6 +27,8 @@ from webhooks.refusals import RecentRefusals
 from webhooks.reviews import UNREADABLE, TurnedAway
 
 Request = VmiRequest | PodRequest | StartRequest | WriteRequest | OrderRequest
+NOT_TAKEN = "NATS did not take the request in time"
+NO_ROOM = "NATS has no room left for the request: its operator must give the stream EVENTS more"
 
 SUBJECTS: dict[type, str] = {
     VmiRequest: "vmi",
@@ -147,14 +149,14 @@ class Asks:
     async def _publish_withdrawal(self, event: StartWithdrawn) -> None:
         try:
             async with asyncio.timeout(WITHDRAW_S):
-                await self._append("withdrawn", event.request, event)
+                await self._append("withdrawn", event.request, event, _Step(NOT_TAKEN))
         except (TimeoutError, TurnedAway) as error:
             _log.warning("start.not-withdrawn", request=event.request, error=str(error) or "NATS took it not in time")
 
     async def _published(self, request: Request, step: "_Step") -> Answer:
         with self._answers.awaited(request.request) as waiter:
-            step.doing, step.begun = "NATS did not take the request in time", True
-            publishing = asyncio.create_task(self._publish(request))
+            step.doing, step.begun = NOT_TAKEN, True
+            publishing = asyncio.create_task(self._publish(request, step))
             try:
                 # The answer can be there before the acknowledgement of what it answers.
                 either: set[asyncio.Future[Any]] = {publishing, waiter.future}
@@ -167,19 +169,22 @@ class Asks:
                 publishing.cancel()
                 await asyncio.gather(publishing, return_exceptions=True)
 
-    async def _publish(self, request: Request) -> int:
-        return await self._append(SUBJECTS[type(request)], request.request, request)
+    async def _publish(self, request: Request, step: "_Step") -> int:
+        return await self._append(SUBJECTS[type(request)], request.request, request, step)
 
-    async def _append(self, kind: str, request: str, event: AnyEvent) -> int:
+    async def _append(self, kind: str, request: str, event: AnyEvent, step: "_Step") -> int:
         """Append until it is clear: the message id makes the repeated publish one message (T3)."""
-        body = encode_event(event)
+        body, told = encode_event(event), False
         while True:
             try:
                 return await self._journal.append(
                     EVENTS, f"{EVENTS_REQUEST}.{kind}", body, message_id=f"request-{kind}-{request}"
                 )
             except (Unclear, Unavailable) as error:
-                _log.info("request.retry", request=request, error=f"{type(error).__name__}: {error}")
+                step.doing = NO_ROOM if isinstance(error, Full) else NOT_TAKEN
+                if not told:
+                    _log.info("request.retry", request=request, error=f"{type(error).__name__}: {error}")
+                told = True
                 await asyncio.sleep(self._pause_s)
             except (ValueError, LookupError) as error:
                 raise _unanswered(f"the request could not be published: {error}") from None

@@ -150,7 +150,7 @@ def test_where_the_api_server_calls() -> None:
 
 
 async def test_webhooks_are_registered_and_updated() -> None:
-    """Registered twice, one configuration of each sort stands, of the newer authority; the same is not written again."""
+    """Registered twice, one of each sort stands, of the newer authority; the same is not written again."""
     api = ApiServer(resources=(CONFIGURATION, VALIDATING_CONFIGURATION))
     at = "https://192.0.2.7:8443"
 
