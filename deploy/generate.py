@@ -1,9 +1,10 @@
-"""Writes the files that are drawn from the code: CRDs and the page of names. `make generate` runs it."""
+"""Writes the files that are drawn from the code: CRDs, the page of names, templates. `make generate` runs it."""
 
 from pathlib import Path
 
 import yaml
 
+from deploy.chart_files import chart_files
 from deploy.names_page import names_json, names_page
 from schemas.crds import crds
 
@@ -20,7 +21,9 @@ def generated() -> dict[Path, str]:
         CRDS / f"{crd['metadata']['name']}.yaml": _HEAD + yaml.safe_dump(crd, sort_keys=False, width=120)
         for crd in crds()
     }
-    return files | {ROOT / "docs" / "names.md": names_page(), ROOT / "docs" / "names.json": names_json()}
+    return (
+        files | chart_files() | {ROOT / "docs" / "names.md": names_page(), ROOT / "docs" / "names.json": names_json()}
+    )
 
 
 def main() -> None:
