@@ -1,11 +1,11 @@
-{{- /* The pod of a Job: a list of root, service account, user of NATS ('' for none), arguments. */ -}}
+{{- /* The pod of a Job: a list of root, service account, user of NATS ('' for none), restart policy, arguments. */ -}}
 {{- define "gpubinder.jobPod" -}}
 {{- $root := index . 0 -}}{{- $account := index . 1 -}}{{- $user := index . 2 -}}
 metadata:
   labels: {{- include "gpubinder.selector" (list $root $account) | nindent 4 }}
 spec:
   serviceAccountName: gpubinder-{{ $account }}
-  restartPolicy: OnFailure
+  restartPolicy: {{ index . 3 }}
   securityContext: {{- include "gpubinder.podSecurity" $root | nindent 4 }}
   {{- with $root.Values.priorityClassName }}
   priorityClassName: {{ . }}
@@ -23,7 +23,7 @@ spec:
     - name: {{ $account }}
       image: {{ include "gpubinder.image" $root }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-      args: {{- index . 3 | toYaml | nindent 8 }}
+      args: {{- index . 4 | toYaml | nindent 8 }}
       env:
         {{- include "gpubinder.env" $root | nindent 8 }}
         {{- if $user }}
