@@ -6,7 +6,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast check format generate soak bench lock clean
+.PHONY: help demo test test-fast check format generate soak bench lock image clean
 
 help: ## list these commands
 	@sed -n 's/^\([.a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -63,6 +63,11 @@ lock: ## take the newest versions that pyproject.toml allows into requirements-d
 	@head -2 requirements-dev.lock > .venv/lock/new
 	@.venv/lock/bin/python -m pip freeze --exclude-editable >> .venv/lock/new
 	@mv .venv/lock/new requirements-dev.lock && rm -rf .venv/lock
+	@$(MAKE) --no-print-directory .venv && $(BIN)/python -m tests.house.runtime_lock
+
+image: requirements.lock ## build the container image, where docker or podman is at hand
+	@engine=$$(command -v docker || command -v podman) || { echo "make: no docker and no podman here" >&2; exit 1; }; \
+	  "$$engine" build --tag gpubinder:$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) .
 
 clean: ## remove the environment and every cache
 	@rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

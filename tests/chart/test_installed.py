@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from deploy.chart_files import CHART
 from schemas.admission import CONFIGURATION_NAME
-from schemas.kinds import GPU_BUDGET, GPU_CLAIM, GPU_CLASS, WORKLOAD, WORKLOAD_MONITOR
+from schemas.kinds import GPU_BUDGET, GPU_CLAIM, GPU_CLASS, VMI, WORKLOAD, WORKLOAD_MONITOR
 from schemas.names import CLAIM_FINALIZER
 from tests.chart.helm import HelmFailed, helm
 from tests.chart.kubelet import Kubelet, kubelet
@@ -139,8 +139,7 @@ async def test_a_gpu_vm_starts_with_the_rights_of_the_chart_alone(
 ) -> None:
     """I1-I3, F1: from nothing to a VM with its GPU; it outlives upgrade, GPUs off, rollback; then nothing is left."""
     before = await left(api)
-    notes = await release.install()
-    assert "GPUs on" in notes
+    assert "GPUs on" in await release.install()
     await reached(api)
     async with tenant(control_plane, api, nodes, tmp_path / "virt") as one:
         await one.gpu_class("l40s", L40S)
@@ -148,39 +147,10 @@ async def test_a_gpu_vm_starts_with_the_rights_of_the_chart_alone(
         await one.vm("vm", [("l40s", 1)])
         assert await one.running("vm", SECONDS) == "n1"
         assert await one.bound("vm") == ["n1"]
-        await one.order("kept", "l40s")
-        await one.held("kept", "Bound")
-
-        # In use: the removal is refused, and everything works on.
-        with pytest.raises(HelmFailed):
-            await release.uninstall()
-        await release.rollback(1)
-        await release.upgrade(logLevel="debug")
-        await reached(api)
-        assert await one.running("vm") == "n1"
-
-        # GPUs off: nothing asks the API server to ask us, and finalizers are still served (F1).
-        await one.stop("vm")
-        await release.upgrade(enabled=False)
-        assert await api.find(_CONFIGURATION) is None
-        await api.delete(GPU_CLAIM.path(TENANT, "kept"))
-        await api.until(GPU_CLAIM.path(TENANT, "kept"), lambda found: found is None, SECONDS)
-
-        await release.rollback(3)
-        await reached(api)
-        await one.start("vm")
-        assert await one.running("vm", SECONDS) == "n1"
-        await one.order("left", "l40s")
-        await one.held("left", "Bound")
-        await one.stop("vm")
-
+        await _refused_and_upgraded(release, api, one)
+        await _off_and_back(release, api, one)
         release.pods.nobody_was_denied()
-        await release.uninstall()
-        claim = await api.get(GPU_CLAIM.path(TENANT, "left"))
-        assert CLAIM_FINALIZER not in claim["metadata"].get("finalizers", [])
-        await api.delete(GPU_CLAIM.path(TENANT, "left"))
-        await api.delete(GPU_CLASS.path(name="l40s"))
-        assert set(await left(api)) - set(before) == STAYS
+        await _removed(release, api, one, before)
     await _forget_kinds(api)
     await api.delete(f"/api/v1/namespaces/{NAMESPACE}")
     await api.until(f"/api/v1/namespaces/{NAMESPACE}", lambda found: found is None, SECONDS)
@@ -189,6 +159,45 @@ async def test_a_gpu_vm_starts_with_the_rights_of_the_chart_alone(
         return await left(api) == before
 
     await eventually(nothing, "nothing of ours is left", SECONDS)
+
+
+async def _refused_and_upgraded(release: Release, api: Api, one: Tenant) -> None:
+    """A removal while a VM runs is refused and changes nothing; an upgrade rolls, and the VM runs on."""
+    with pytest.raises(HelmFailed):
+        await release.uninstall()
+    await release.rollback(1)
+    await release.upgrade(logLevel="debug")
+    await reached(api)
+    assert await one.running("vm") == "n1"
+
+
+async def _off_and_back(release: Release, api: Api, one: Tenant) -> None:
+    """GPUs off: nobody is asked at admission, finalizers are served (F1); rolled back, VMs start with GPUs again."""
+    await one.order("kept", "l40s")
+    await one.held("kept", "Bound", seconds=SECONDS)
+    await one.stop("vm")
+    await release.upgrade(enabled=False)
+    assert await api.find(_CONFIGURATION) is None
+    await api.delete(GPU_CLAIM.path(TENANT, "kept"))
+    await api.until(GPU_CLAIM.path(TENANT, "kept"), lambda found: found is None, SECONDS)
+    await release.rollback(3)
+    await reached(api)
+    await one.start("vm")
+    assert await one.running("vm", SECONDS) == "n1"
+
+
+async def _removed(release: Release, api: Api, one: Tenant, before: list[str]) -> None:
+    """Removed, an order stays and waits for nobody; what stays is what the documentation says."""
+    await one.order("left", "l40s")
+    await one.held("left", "Bound", seconds=SECONDS)
+    await one.delete("vm")
+    await api.until(VMI.path(TENANT, "vm"), lambda found: found is None, SECONDS)
+    await release.uninstall()
+    claim = await api.get(GPU_CLAIM.path(TENANT, "left"))
+    assert CLAIM_FINALIZER not in claim["metadata"].get("finalizers", [])
+    await api.delete(GPU_CLAIM.path(TENANT, "left"))
+    await api.delete(GPU_CLASS.path(name="l40s"))
+    assert set(await left(api)) - set(before) == STAYS
 
 
 async def _forget_kinds(api: Api) -> None:

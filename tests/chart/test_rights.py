@@ -15,6 +15,7 @@ from schemas import names
 from schemas.admission import CONFIGURATION, POLICY
 from tests.chart.helm import rendered
 from tests.cluster.api import Api, Object
+from tests.e2e.tenant import eventually
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -173,10 +174,7 @@ async def test_tenants_order_claims_and_see_budgets(api: Api, granted: str) -> N
         editor = Asking(api, "somebody-edit")
         return await editor.may("create", k.GROUP, "gpuclaims", namespace=granted)
 
-    end = asyncio.get_running_loop().time() + 60
-    while not await aggregated():
-        assert asyncio.get_running_loop().time() < end, "Kubernetes' roles never took in ours"
-        await asyncio.sleep(0.1)
+    await eventually(aggregated, "Kubernetes' roles took in ours")
     for role, verb, plural, wanted in PEOPLE:
         assert await Asking(api, f"somebody-{role}").may(verb, k.GROUP, plural, namespace=granted) == wanted, (
             f"{role}: {verb} {plural}"
