@@ -1,4 +1,4 @@
-"""Writes the files that are drawn from the code: CRDs, the page of names, templates. `make generate` runs it."""
+"""Writes the files that are drawn from the code: CRDs, templates, pages of names and rights."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import yaml
 
 from deploy.chart_files import chart_files
 from deploy.names_page import names_json, names_page
+from deploy.rights_page import rights_page
 from schemas.crds import crds
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,9 +22,12 @@ def generated() -> dict[Path, str]:
         CRDS / f"{crd['metadata']['name']}.yaml": _HEAD + yaml.safe_dump(crd, sort_keys=False, width=120)
         for crd in crds()
     }
-    return (
-        files | chart_files() | {ROOT / "docs" / "names.md": names_page(), ROOT / "docs" / "names.json": names_json()}
-    )
+    pages = {
+        ROOT / "docs" / "names.md": names_page(),
+        ROOT / "docs" / "names.json": names_json(),
+        ROOT / "docs" / "operating" / "rights.md": rights_page(),
+    }
+    return files | chart_files() | pages
 
 
 def main() -> None:
