@@ -5,6 +5,7 @@ action here. So chart and program never disagree on a selector, a verb or a subj
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ SERVICE_NAME: Final = "gpubinder-webhooks"
 
 _HEAD: Final = "{{- /* Drawn from %s by `make generate`; edits are lost. */ -}}\n"
 _NAMESPACE, _PORT, _CA, _LABELS = "__NAMESPACE__", 60_001, b"__CA__", "__LABELS__"
+_TAKEN: Final = ("alerts", "dashboards")
 _SHARED: Final = (WORKLOAD, WORKLOAD_MONITOR)
 """Kinds that a cozystack cluster serves already, under a switch of their own."""
 
@@ -37,6 +39,12 @@ def chart_files() -> dict[Path, str]:
     }
     files |= {TEMPLATES / "rbac" / f"{part}.yaml": _rights(part) for part in RIGHTS}
     return files | {TEMPLATES / "crds" / f"{crd['metadata']['name']}.yaml": _crd(crd) for crd in crds()}
+
+
+def chart_copies(files: Mapping[Path, str]) -> dict[Path, str]:
+    """Return the generated files with those beside them that the chart takes along: Helm reads nothing outside."""
+    taken = {path: text for path, text in files.items() if path.parent.name in _TAKEN and CHART not in path.parents}
+    return dict(files) | {CHART / "files" / path.parent.name / path.name: text for path, text in taken.items()}
 
 
 def _dump(*objects: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from deploy.chart_files import chart_files
+from deploy.chart_files import chart_copies, chart_files
 from deploy.names_page import names_json, names_page
 from deploy.rights_page import rights_page
 from schemas.crds import crds
@@ -27,7 +27,7 @@ def generated() -> dict[Path, str]:
         ROOT / "docs" / "names.json": names_json(),
         ROOT / "docs" / "operating" / "rights.md": rights_page(),
     }
-    return files | chart_files() | pages
+    return chart_copies(files | chart_files() | pages)
 
 
 def main() -> None:

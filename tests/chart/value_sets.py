@@ -35,7 +35,7 @@ VALUE_SETS: Final[dict[str, dict[str, Any]]] = {
         "accounting": {"enabled": False},
         "settings": {"kubevirtNamespace": "cozy-kubevirt", "licenceNamespace": "cozy-gpu"},
         "webhooks": {"certificate": {"from": "certManager"}},
-        "metrics": {"serviceMonitor": {"enabled": True}},
+        "metrics": {one: {"enabled": True} for one in ("serviceMonitor", "dashboards", "alerts")},
         "networkPolicy": {"apiServer": {"cidrs": ["10.0.0.1/32"], "ports": [6443]}},
         "nats": {"server": {"tls": {"secretName": "nats-tls"}, "storage": {"className": "replicated"}}},
     },
