@@ -64,6 +64,18 @@ async def adopt_fresh(kube: Kube, journal: Journal, namespace: str, program: str
     return tip
 
 
+async def begun_here(kube: Kube, journal: Journal, namespace: str) -> Tip | None:
+    """Return the anchored place of this cluster's log if NATS holds it as it was anchored, else None.
+
+    Raises `ApiError`, `NotOurs` where the anchor can't be read.
+    """
+    anchor = await Anchor(kube, namespace).read()
+    if anchor is None or await last_of(journal, DECISIONS) < anchor.sequence:
+        return None
+    stored = await journal.get(DECISIONS, anchor.sequence)
+    return anchor if stored is not None and anchor.holds(stored) else None
+
+
 async def _begun(kube: Kube, journal: Journal) -> bool:
     """Say whether the log is a genesis of this cluster and nothing else."""
     if await last_of(journal, DECISIONS) != 1 or await last_of(journal, EVENTS) != 0:

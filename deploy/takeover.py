@@ -130,7 +130,7 @@ async def _prove_ours(kube: Kube, journal: Journal, tip: Tip, anchor: Tip | None
 async def take_over(kube: Kube, journal: Journal, namespace: str, program: str) -> Tip:
     """Begin the generation and anchor it; the streams must exist. Raises as `beginning` does, and where roles run."""
     begun = await beginning(kube, journal, namespace)
-    await _check_stopped(kube, namespace)
+    await check_stopped(kube, namespace)
     genesis = Genesis(
         begun.log_id,
         begun.generation,
@@ -153,7 +153,7 @@ async def _log(journal: Journal) -> Tip:
     return reader.tip
 
 
-async def _check_stopped(kube: Kube, namespace: str) -> None:
+async def check_stopped(kube: Kube, namespace: str) -> None:
     """Raise `NotAdoptable` where a role renews its lease: what it holds of the old log would go on beside the new."""
     before = await _leases(kube, namespace)
     if not before:
