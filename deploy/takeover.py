@@ -17,9 +17,10 @@ from binder.book import Book
 from binder.election import LEASE_SECONDS
 from binder.evolve import Spent, evolve_decision
 from binder.evolve_objects import observe
-from binder.journal import Journal
+from binder.journal import BatchJournal, Journal
 from binder.kube import ApiError, Kube
 from binder.logbook import LogReader, append_genesis
+from binder.snapshots import forget_snapshots
 from binder.state import empty_state
 from binder.telling import told_decision
 from binder.tip import Tip
@@ -124,10 +125,11 @@ async def _prove_ours(kube: Kube, journal: Journal, tip: Tip, anchor: Tip | None
     raise NotAdoptable(f"log {tip.log_id} stands, as its anchor says: there is nothing to take over, `gpubinder run`")
 
 
-async def take_over(kube: Kube, journal: Journal, namespace: str, program: str) -> Tip:
+async def take_over(kube: Kube, journal: BatchJournal, namespace: str, program: str) -> Tip:
     """Begin the generation and anchor it; the streams must exist. Raises as `beginning` does, and where roles run."""
     begun = await beginning(kube, journal, namespace)
     await _check_stopped(kube, namespace)
+    await forget_snapshots(journal)
     genesis = Genesis(
         begun.log_id,
         begun.generation,

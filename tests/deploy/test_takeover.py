@@ -12,6 +12,8 @@ from binder.anchor import Anchor
 from binder.kube import PatchKind
 from binder.logbook import append_genesis
 from binder.memory_journal import MemoryJournal
+from binder.snapshots import StateSnapshots
+from binder.state import empty_state
 from binder.tip import Tip
 from deploy import takeover
 from deploy.adopt import cluster_id
@@ -87,6 +89,17 @@ async def test_the_log_keeps_its_name_where_an_anchor_tells_it(cluster: Cluster)
     assert (begun.log_id, begun.generation, begun.anchored) == ("mylog", 6, True)
     assert (tip.log_id, tip.generation, tip.sequence) == ("mylog", 6, 1)
     assert await anchor.read() == tip
+
+
+async def test_snapshots_of_a_log_that_is_lost_are_forgotten(cluster: Cluster) -> None:
+    """T4: the log is lost and its snapshots are not: nobody goes on from one that stands nowhere in the new log."""
+    journal = MemoryJournal()
+    snapshots = StateSnapshots(journal, "test")
+    await snapshots.keep(empty_state(), Tip("mylog", 5, 2, 90, bytes(32), bytes(32), 70))
+
+    await take_over(cluster.api, journal, HOME, "test")
+
+    assert await snapshots.newest() is None
 
 
 async def test_an_anchor_that_cant_be_read_is_replaced(cluster: Cluster) -> None:
