@@ -122,6 +122,9 @@ async def _prove_ours(kube: Kube, journal: Journal, tip: Tip, anchor: Tip | None
         await prove_anchor(anchor, tip, journal)
     except NotOurs:
         return
+    if await last_of(journal, EVENTS) < tip.covers_to:
+        # Decisions outlasted what they were decided on: nobody can follow them any more.
+        return
     raise NotAdoptable(f"log {tip.log_id} stands, as its anchor says: there is nothing to take over, `gpubinder run`")
 
 

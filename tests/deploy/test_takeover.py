@@ -16,7 +16,7 @@ from binder.snapshots import StateSnapshots
 from binder.state import empty_state
 from binder.tip import Tip
 from deploy import takeover
-from deploy.adopt import cluster_id
+from deploy.adopt import cluster_id, tip_of
 from deploy.cluster_in_memory import Cluster
 from deploy.takeover import NotAdoptable, beginning, look, take_over
 from schemas.decisions import HeldAdopted
@@ -123,6 +123,17 @@ async def test_a_log_shorter_than_its_anchor_goes_on_in_its_streams(cluster: Clu
 
     assert (tip.log_id, tip.generation, tip.sequence, tip.covers_to) == ("mylog", 4, 2, 1)
     assert (await _genesis(journal, 2)).events_last == 1
+
+
+async def test_decisions_whose_inputs_are_lost_are_taken_over(cluster: Cluster) -> None:
+    """T3, T4: DECISIONS stands as its anchor says, and EVENTS ends before what it covers: nobody can follow it."""
+    journal = MemoryJournal()
+    genesis = Genesis("mylog", 1, await cluster_id(cluster.api), "test", adopts=True, events_last=7)
+    await Anchor(cluster.api, HOME).create(await tip_of(journal, await append_genesis(journal, genesis)))
+
+    tip = await take_over(cluster.api, journal, HOME, "test")
+
+    assert (tip.log_id, tip.generation, tip.sequence, tip.covers_to) == ("mylog", 4, 2, 0)
 
 
 async def test_an_adopt_cut_off_before_its_anchor_is_done_again(cluster: Cluster) -> None:

@@ -13,7 +13,7 @@ from tests.simulation.acts import troubles as u
 from tests.simulation.acts.act import Act, Step
 from tests.simulation.cluster import Setting
 from tests.simulation.labels import CARD, OTHER_NAME, TWIN
-from tests.simulation.takeover import Loss
+from tests.simulation.takeover import ALL, COVERED, FEWER, WHOLE, Loss
 
 VMS = 7
 CLAIMS = 4
@@ -52,6 +52,12 @@ def _limits(chance: random.Random, *, unread: bool = False) -> tuple[tuple[int, 
     keys = sorted(chance.sample(range(len(b.KEYS)), chance.choice((1, 1, 2, 3))))
     choices = (0, 1, 1, 2, 2, 3, 4, *([b.UNREADABLE] * 2 if unread else ()))
     return tuple((key, chance.choice(choices)) for key in keys)
+
+
+def _loss(chance: random.Random) -> Loss:
+    """Return what is left of a log."""
+    kept = chance.choice((0, 0, 300, 800, WHOLE))
+    return Loss(kept, chance.random() < 0.7, chance.random() < 0.5, chance.choice((COVERED, COVERED, ALL, FEWER)))
 
 
 def _node(chance: random.Random, setting: Setting) -> int:
@@ -143,14 +149,7 @@ RESTORES: Sort = (
     (2, lambda _, __: u.Backup()),
     (1, lambda _, __: u.Restore()),
 )
-LOSSES: Sort = (
-    (
-        1,
-        lambda c, _: u.LogLost(
-            Loss(c.choice((0, 0, 300, 800, 999)), *(c.random() < share for share in (0.7, 0.5, 0.3)))
-        ),
-    ),
-)
+LOSSES: Sort = ((1, lambda c, _: u.LogLost(_loss(c))),)
 JOURNAL: Sort = (
     (1, lambda c, _: u.JournalAway(c.choice((0.5, 3.0)), _role(c))),
     (

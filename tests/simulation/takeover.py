@@ -18,19 +18,21 @@ from tests.simulation.processes import PROGRAM
 from tests.simulation.world import World
 
 TRIES = 5
+ALL, COVERED, FEWER = "all", "covered", "fewer"
 AGAIN_S = 1.0
+WHOLE = 1000
 
 
 class Loss(msgspec.Struct, frozen=True):
     """What is left. `kept`: of a thousand parts of the anchored log so many, 0: nothing of either stream.
 
-    `anchor`, `snapshots`: whether they outlast it; `events`: whether all inputs do, beyond what was decided on.
+    `anchor`, `snapshots`: whether they outlast it. `events`: of the inputs all, those that were decided on, or FEWER.
     """
 
     kept: int = 0
     anchor: bool = True
     snapshots: bool = False
-    events: bool = False
+    events: str = COVERED
 
 
 def lose(world: World, loss: Loss) -> None:
@@ -54,13 +56,17 @@ def _left(world: World, loss: Loss) -> MemoryJournal:
     anchored = dig(world.cluster.find(CONFIGMAP, f"{SYSTEM}/{ANCHOR_CONFIGMAP}") or {}, "data", "sequence")
     # What an anchor vouches for stands whole, or is a loss: shorter by one message at least.
     most = min(int(anchored or 1), old.streams[DECISIONS].last) - 1
-    decisions = min(loss.kept * most // 1000 + bool(loss.kept), most) if most > 0 else 0
+    decisions = min(loss.kept * most // WHOLE + bool(loss.kept), most) if most > 0 else 0
+    if loss.kept and loss.events == FEWER:
+        # Decisions may stand whole then: they are lost with what they were decided on.
+        decisions = old.streams[DECISIONS].last if loss.kept == WHOLE else decisions
     covered = 0
     for message in old.streams[DECISIONS].messages[:decisions]:
         record = decode_record(message.body)
         covered = record.covers_to if isinstance(record, Frame) else covered
         covered = record.events_last if isinstance(record, Genesis) else covered
-    ends = {DECISIONS: decisions, EVENTS: old.streams[EVENTS].last if loss.events else covered}
+    inputs = {ALL: old.streams[EVENTS].last, COVERED: covered, FEWER: covered * loss.kept // (2 * WHOLE)}
+    ends = {DECISIONS: decisions, EVENTS: inputs[loss.events]}
     ends[SNAPSHOTS] = old.streams[SNAPSHOTS].last if loss.snapshots else 0
     for name, stream in old.streams.items():
         last = ends.get(name, 0)
