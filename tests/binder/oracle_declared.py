@@ -10,6 +10,7 @@ from schemas.objects import PoolView, ReplicaSetView, VmiView, VmView
 from tests.binder.oracle_budgets import TOTAL, by_key, is_below, own_pods
 
 Units = dict[str, int]
+COUNT_MAX = 64
 
 
 def declared(state: State, level: str) -> Units:
@@ -83,6 +84,8 @@ def _template(gpus: str, replicas: int) -> Units:
     try:
         entries = json.loads(gpus)
     except ValueError:
+        return {}
+    if any(not 1 <= one.get("count", 1) <= COUNT_MAX for one in entries):
         return {}
     return by_key([(one["className"], one.get("count", 1) * replicas) for one in entries if "className" in one])
 

@@ -253,12 +253,14 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 @asynccontextmanager
-async def opened(patience: Patience | None = None) -> AsyncIterator[Desk]:
+async def opened(
+    patience: Patience | None = None, *, clerk: Callable[[MemoryJournal], Clerk] | None = None
+) -> AsyncIterator[Desk]:
     """Open the desk with the classes l40s and l40s-24c and KubeVirt in cozy-kubevirt, the clerk at work."""
     api = Busy()
     journal = MemoryJournal()
-    clerk = Clerk(journal)
-    desk = Desk(api, journal, clerk, Webhooks(api, journal, clerk, READERS, patience=patience))
+    hired = (clerk or Clerk)(journal)
+    desk = Desk(api, journal, hired, Webhooks(api, journal, hired, READERS, patience=patience))
     for name in ("cozy-kubevirt", "tenant-a"):
         api.writes.seed_namespace(name, {VGPU_LABEL: "true"})
     card = {"resourceName": CARD, "mode": "Passthrough", "tolerations": [GPU_TAINT]}
@@ -266,8 +268,8 @@ async def opened(patience: Patience | None = None) -> AsyncIterator[Desk]:
     part = {"resourceName": SLICE, "mode": "VGPU", "maxCount": 2, "tolerations": [GPU_TAINT, PARTITION]}
     await desk.create(GPU_CLASS, "l40s-24c", {"spec": part})
     await desk.create(KUBEVIRT, "kubevirt", {"spec": {"configuration": {}}}, "cozy-kubevirt")
-    await clerk.open_epoch()
-    tasks = [asyncio.create_task(part) for part in (clerk.run(), desk.webhooks.run())]
+    await hired.open_epoch()
+    tasks = [asyncio.create_task(part) for part in (hired.run(), desk.webhooks.run())]
     try:
         yield desk
     finally:
