@@ -49,8 +49,9 @@ class Stage:
         async def look() -> tuple[Scrape, dict[str, int]] | None:
             before = await self.ends()
             found = await self.scrape()
+            # An input is folded a moment before its frame is durable, and counted then.
             read = {
-                EVENTS: int(found.value("gpubinder_inputs_folded")),
+                EVENTS: int(found.value("gpubinder_inputs_total")),
                 DECISIONS: int(found.value("gpubinder_log_sequence")),
             }
             return (found, before) if read == before and await self.ends() == before else None
