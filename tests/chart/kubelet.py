@@ -9,6 +9,7 @@ import asyncio
 import base64
 import contextlib
 import re
+import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -58,6 +59,13 @@ class Kubelet:
     def of(self, component: str) -> list[Pod]:
         """Return the pods of one part."""
         return [pod for pod in self.pods.values() if pod.component == component]
+
+    async def lose_volumes(self, component: str) -> None:
+        """Have the pods of a part lose what is on their volumes; their processes start anew on empty ones."""
+        for pod in self.of(component):
+            await asyncio.to_thread(pod.child.stop, 10.0)
+            await asyncio.to_thread(shutil.rmtree, self._directory / pod.name / "data")
+            (self._directory / pod.name / "data").mkdir()
 
     def tails(self) -> str:
         """Return the end of every log: what a failing test shows."""

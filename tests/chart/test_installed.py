@@ -200,6 +200,48 @@ async def _removed(release: Release, api: Api, one: Tenant, before: list[str]) -
     assert set(await left(api)) - set(before) == STAYS
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+async def test_a_lost_log_is_taken_over_as_documented(
+    release: Release, control_plane: ControlPlane, api: Api, nodes: Nodes, tmp_path: Path
+) -> None:
+    """T4: NATS lost all; the documented upgrades begin the next generation, what ran is booked, new VMs get places."""
+    await release.install()
+    await reached(api)
+    async with tenant(control_plane, api, nodes, tmp_path / "virt") as one:
+        await one.gpu_class("l40s", L40S)
+        await one.node("n1", {L40S: 2})
+        await one.vm("ran", [("l40s", 1)])
+        assert await one.running("ran", SECONDS) == "n1"
+
+        await release.pods.lose_volumes("nats")
+        await release.upgrade(replicas=0)
+        await release.upgrade(replicas=0, adopt={"mode": "takeover"})
+        await api.until(_ADOPTED, lambda found: found is not None and _complete(found), SECONDS)
+        await release.upgrade()
+        await reached(api)
+
+        await one.vm("late", [("l40s", 1)])
+        assert await one.running("late", SECONDS) == "n1"
+        assert await one.bound("ran") == ["n1"]
+        for vm in ("ran", "late"):
+            await one.delete(vm)
+            await api.until(VMI.path(TENANT, vm), lambda found: found is None, SECONDS)
+        await release.uninstall()
+    await _forget_kinds(api)
+    await api.delete(f"/api/v1/namespaces/{NAMESPACE}")
+    await api.until(f"/api/v1/namespaces/{NAMESPACE}", lambda found: found is None, SECONDS)
+
+
+_ADOPTED = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+
+
+def _complete(jobs: dict[str, Any]) -> bool:
+    """Say whether the one Job that takes over is done."""
+    taking = [one for one in jobs["items"] if "--fresh" not in one["spec"]["template"]["spec"]["containers"][0]["args"]]
+    return bool(taking) and all((one["status"].get("succeeded") or 0) > 0 for one in taking)
+
+
 async def _forget_kinds(api: Api) -> None:
     """Delete the kinds, as the documentation of a removal says."""
     kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
