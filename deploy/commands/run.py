@@ -168,8 +168,6 @@ def run(
     """
     from deploy.serving import Serving
 
-    if (tls_cert is None) != (tls_key is None):
-        raise typer.BadParameter("--tls-cert and --tls-key belong together")
     roles = _roles(role, no_accounting=no_accounting, register=bool(register_webhooks))
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     configure(log_format, log_level)
@@ -200,6 +198,8 @@ def _door(
 ) -> "Door":
     from deploy.front_door import Door, address
 
+    if (cert is None) != (key is None):
+        raise typer.BadParameter("--tls-cert and --tls-key belong together")
     if at:
         try:
             address(at)
