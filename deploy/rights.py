@@ -24,11 +24,14 @@ STATUS: Final = "status"
 
 
 class Feature(StrEnum):
-    """What a cluster may leave out; the value is the key of the chart's values, with `.enabled` behind it."""
+    """What a cluster may leave out; the value says which value of the chart decides it."""
 
-    LICENCES = "licences"
-    ACCOUNTING = "accounting"
-    WEBHOOKS = "webhooks"
+    LICENCES = "licences.enabled"
+
+    @property
+    def condition(self) -> str:
+        """Return the template condition under which the rules of the feature are there."""
+        return f".Values.{self.value}"
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """The chart on a real control plane, from nothing to nothing: installed, used, upgraded, rolled back, removed."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -147,6 +148,8 @@ async def test_a_gpu_vm_starts_with_the_rights_of_the_chart_alone(
         await one.vm("vm", [("l40s", 1)])
         assert await one.running("vm", SECONDS) == "n1"
         assert await one.bound("vm") == ["n1"]
+        assert "n1" in await release.pods.exec("binder", "gpubinder", "explain", f"{TENANT}/vm")
+        assert json.loads(await release.pods.exec("binder", "gpubinder", "verify", "--json"))["anchored"]
         await _refused_and_upgraded(release, api, one)
         await _off_and_back(release, api, one)
         release.pods.nobody_was_denied()
