@@ -147,7 +147,7 @@ annotations:
   value: /etc/gpubinder/nats-credentials/user.creds
 {{- end }}
 {{- end }}
-{{- if or $nats.tls.secretName (and $nats.server.enabled $nats.server.tls.secretName) }}
+{{- if ternary $nats.server.tls.secretName $nats.tls.secretName $nats.server.enabled }}
 - name: GPUBINDER_NATS_CA
   value: /etc/gpubinder/nats-tls/ca.crt
 {{- if and (not $nats.server.enabled) $nats.tls.clientCertificate }}
@@ -166,7 +166,7 @@ annotations:
   mountPath: /etc/gpubinder/nats-credentials
   readOnly: true
 {{- end }}
-{{- if or $nats.tls.secretName (and $nats.server.enabled $nats.server.tls.secretName) }}
+{{- if ternary $nats.server.tls.secretName $nats.tls.secretName $nats.server.enabled }}
 - name: nats-tls
   mountPath: /etc/gpubinder/nats-tls
   readOnly: true
