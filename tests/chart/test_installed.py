@@ -190,12 +190,18 @@ async def _off_and_back(release: Release, api: Api, one: Tenant) -> None:
 
 
 async def _removed(release: Release, api: Api, one: Tenant, before: list[str]) -> None:
-    """Removed, an order stays and waits for nobody; what stays is what the documentation says."""
+    """Removed by force, a VM that waited is let go, an order waits for nobody; what stays is what is documented."""
     await one.order("left", "l40s")
     await one.held("left", "Bound", seconds=SECONDS)
-    await one.delete("vm")
-    await api.until(VMI.path(TENANT, "vm"), lambda found: found is None, SECONDS)
+    await one.vm("waits", [("l40s", 2)])
+    await one.waiting("waits", "NoRoom")
+    await release.upgrade(uninstall={"force": True})
     await release.uninstall()
+    assert len(await one.launchers("waits")) == 1
+    assert await one.gated() == []
+    for vm in ("vm", "waits"):
+        await one.delete(vm)
+        await api.until(VMI.path(TENANT, vm), lambda found: found is None, SECONDS)
     claim = await api.get(GPU_CLAIM.path(TENANT, "left"))
     assert CLAIM_FINALIZER not in claim["metadata"].get("finalizers", [])
     await api.delete(GPU_CLAIM.path(TENANT, "left"))
