@@ -28,13 +28,14 @@ demo: $(READY) ## place the example VMs, show who waits and why, then replay the
 	@$(BIN)/gpubinder demo
 
 test: check ## everything: the checks, then every test, the real control plane included
+	@$(BIN)/python -m tests.alerts.engine
 	@test -n "$$GPUBINDER_TEST_HELM" || $(BIN)/python -m tests.chart.helm
 	@$(BIN)/python -m pytest -m "not cluster and not soak" --numprocesses=2
 	@test -n "$$GPUBINDER_TEST_KUBECONFIG" || $(BIN)/python -m tests.cluster.build
 	@$(BIN)/python -m pytest -m "cluster and not soak"
 
 test-fast: $(READY) ## the tests that need no server: a minute or two
-	@$(BIN)/python -m pytest -m "not cluster and not nats and not helm and not soak" --numprocesses=2
+	@$(BIN)/python -m pytest -m "not cluster and not nats and not helm and not promql and not soak" --numprocesses=2
 
 soak: $(READY) ## the long runs: many seeds, hours of logical time, new random cases of each property
 	@$(BIN)/python -m pytest -m "soak or (hypothesis and not cluster)" --hypothesis-profile=search --timeout=0

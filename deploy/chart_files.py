@@ -15,8 +15,9 @@ from deploy.nats_rights import PERMISSIONS
 from deploy.rights import AGGREGATED, CLEANER, PEOPLE, RIGHTS, Rule
 from schemas.crds import crds
 from schemas.kinds import RBAC_GROUP, WORKLOAD, WORKLOAD_MONITOR
-from webhooks.configuration import Service, webhook_configuration
+from webhooks.configuration import Service
 from webhooks.policies import policy_objects
+from webhooks.registration import configurations
 
 CHART: Final = Path(__file__).parent / "chart"
 TEMPLATES: Final = CHART / "templates"
@@ -73,9 +74,10 @@ def _crd(crd: dict[str, Any]) -> str:
 
 
 def _webhooks() -> str:
-    body = webhook_configuration(Service(_NAMESPACE, SERVICE_NAME, _PORT), _CA)
-    body["metadata"]["labels"] = _LABELS
-    text = _dump(body).replace(str(_PORT), "{{ .Values.webhooks.service.port }}")
+    bodies = [body for _, body in configurations(Service(_NAMESPACE, SERVICE_NAME, _PORT), _CA, _NAMESPACE)]
+    for body in bodies:
+        body["metadata"]["labels"] = _LABELS
+    text = _dump(*bodies).replace(str(_PORT), "{{ .Values.webhooks.service.port }}")
     text = re.sub(
         r"^( *)caBundle: .*$",
         lambda found: f'{found[1]}{{{{- include "gpubinder.caBundle" . | nindent {len(found[1])} }}}}',
@@ -86,10 +88,9 @@ def _webhooks() -> str:
         r"^( *labels: \{\{.*\}\}\n)",
         lambda found: found[1] + '  {{- include "gpubinder.injectCa" . | nindent 2 }}\n',
         text,
-        count=1,
         flags=re.MULTILINE,
     )
-    return _HEAD % "webhooks/configuration.py" + _when(".Values.enabled", text)
+    return _HEAD % "webhooks/registration.py" + _when(".Values.enabled", text)
 
 
 def _policies() -> str:

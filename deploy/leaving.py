@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 
 from binder.kube import ApiError, Kube, PatchKind
-from deploy.adopt import listed
+from binder.shown import listed
 from deploy.takeover import NotAdoptable, check_stopped
 from projector.finalizers import Guarded, relinquish
 from projector.verdicts import Kind

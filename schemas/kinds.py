@@ -55,6 +55,11 @@ HELM_RELEASE = Resource("helm.toolkit.fluxcd.io", "v2", "helmreleases", "HelmRel
 WORKLOAD = Resource(GROUP, VERSION, "workloads", "Workload", namespaced=True)
 WORKLOAD_MONITOR = Resource(GROUP, VERSION, "workloadmonitors", "WorkloadMonitor", namespaced=True)
 
+DATA_VOLUME = Resource("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume", namespaced=True)
 KUBEVIRT = Resource("kubevirt.io", "v1", "kubevirts", "KubeVirt", namespaced=True)
 VM = Resource("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", namespaced=True)
 VMI = Resource("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance", namespaced=True)
+VMI_REPLICA_SET = Resource(
+    "kubevirt.io", "v1", "virtualmachineinstancereplicasets", "VirtualMachineInstanceReplicaSet", namespaced=True
+)
+VM_POOL = Resource("pool.kubevirt.io", "v1beta1", "virtualmachinepools", "VirtualMachinePool", namespaced=True)

@@ -74,9 +74,9 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
     from binder.voiding import NotVoidable
     from deploy.adopt import NotFresh
     from deploy.child import ChildFailed
+    from deploy.front_desk import PortTaken
     from deploy.leaving import NotStopped, StillUsed
     from deploy.local import NatsServerMissing
-    from deploy.serving import PortTaken
     from deploy.world.dump import BadManifest
     from schemas.events import UnknownMessage
     from webhooks.answers import UnreadableLog

@@ -13,8 +13,8 @@ import pytest
 from schemas.kinds import POD
 from tests.error_logs import ErrorLogs
 from tests.webhooks.given import Desk, launcher, opened, review, said, until
+from tests.webhooks.made import rotate
 from tests.webhooks.standing import HOSTS, Stand, ask, standing, unheard
-from webhooks.certificates import rotate
 from webhooks.server import BODY_BYTES_MAX, Listen, Server
 from webhooks.service import Patience
 from webhooks.tls import ServingCertificate
