@@ -152,6 +152,8 @@ class Kubelet:
                 str(Path(sys.executable).parent / words[0]),
                 *(self._moved(word, files, ports) for word in words[1:]),
             ]
+            # By it the program knows that it runs in a pod; the kubeconfig says where the API server is.
+            env["KUBERNETES_SERVICE_HOST"] = "127.0.0.1"
             env["KUBECONFIG"] = str(await self._kubeconfig(spec["serviceAccountName"], place))
             if "GPUBINDER_STATUS_PORT" in env:
                 env["GPUBINDER_STATUS_PORT"] = str(ports[8080])
@@ -177,8 +179,8 @@ class Kubelet:
             name = f"gpubinder-nats-{index}"
             for port, here in self._nats(name).items():
                 text = text.replace(f"{name}.gpubinder-nats.{self._namespace}.svc:{port}", f"127.0.0.1:{here}")
-        for mount, path in files.items():
-            text = text.replace(mount, str(path))
+        mounts = "|".join(re.escape(mount) for mount in sorted(files, key=len, reverse=True))
+        text = re.sub(rf"(?<![\w/])({mounts})(?![\w-])", lambda found: str(files[found[1]]), text)
         for port, here in (ports or {}).items():
             text = text.replace(f"-port={port}", f"-port={here}")
         return text
