@@ -227,8 +227,8 @@ async def test_o1_orders_are_refused_with_the_numbers(tenants: Tenants) -> None:
     await api.until(f"{path}/a", lambda found: found is None, SECONDS)
 
 
-async def test_c29_fifty_orders_for_the_last_unit_bind_one(tenants: Tenants) -> None:
-    """C43: whatever passes at the same moment, no more is bound than there is."""
+async def test_c21_fifty_orders_for_the_last_unit_bind_one(tenants: Tenants) -> None:
+    """O1, C21: whatever passes at the same moment, no more is bound than there is."""
     await tenants.child.order("first", "l40s", 3)
     await tenants.child.held("first", "Bound")
     path = GPU_CLAIM.path(tenants.child.tenant)
