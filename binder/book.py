@@ -61,6 +61,7 @@ class Book(Picture):
         for key, view in state.objects["pods"].items():
             self._index_object("pods", key, None, view)
         self.deadlines.extend((admitted.at_ns + ADMITTED_KEPT_NS, uid) for uid, admitted in state.admitted.items())
+        self.deadlines.extend(self.starts.dues())
         heapq.heapify(self.deadlines)
         for uid in {**state.sets, **state.dirty_sets}:
             self.line_up(uid)
@@ -121,6 +122,8 @@ class Book(Picture):
             self.behind.pop(kind, None)
         elif kind in NEEDED_KINDS:
             self.behind[kind] = True
+        for uid in self.starts.overdue(session) if kind == VMIS else ():
+            self.mark(uid)
         if kind == VMIS and self.class_use.deleting:
             self.class_use.weigh_leaving()
 
@@ -240,6 +243,7 @@ class Book(Picture):
             for key in self.held.members.of(uid):
                 self._take("holdings", key, share_of(self.state, self.state.holdings[key]))
                 self.held.weigh(key)
+        self.starts.index_set(uid, before, after)
         self.troubles.index_set(uid, before, after)
         self._await(uid, before, after)
         share = (after.node, after.requests) if after is not None and after.node else None

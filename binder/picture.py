@@ -28,6 +28,7 @@ from binder.order import (
 from binder.patience import Patience
 from binder.settings import settings_of
 from binder.skips import Skips
+from binder.starts import Starts
 from binder.state import NEEDED_KINDS, State, is_absent, is_current
 from binder.troubles import Troubles
 from binder.usage import Usage, units
@@ -38,7 +39,7 @@ class Picture:
     """State plus indexes. `usage` counts amounts, `line` keeps the sets that a pass may have to look at.
 
     `held`: the groups of held claims, with their line. `budgets`: what tenants may hold and do hold,
-    `declared`: what they declare.
+    `declared`: what they declare. `starts`: sets that were booked at admission, and whose VMIs are not seen yet.
     `behind`: kinds that are not synced, or showed no life in this epoch: while there are any, nothing is placed,
     unless all of them are KubeVirt's and not served: then claims that no VMI holds are.
     """
@@ -55,6 +56,7 @@ class Picture:
         self.charging = Charging(state, self.index, self.budgets, self.declared)
         self.class_use = ClassUse(state, self.index)
         self.claim_sets: dict[str, str] = {}
+        self.starts = Starts(state)
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []
         self.licence_dues: list[tuple[int, str]] = []

@@ -6,7 +6,7 @@ import msgspec
 
 from binder.book import Book
 from binder.decide import decide
-from binder.evolve import evolve, evolve_decision, settle
+from binder.evolve import Spent, evolve, evolve_decision, settle, spent_on
 from schemas import decisions as d
 from schemas.events import AnyEvent, Changes, UnknownMessage, WriteRequest, decode_event
 from schemas.licences import COPIES, SOURCES
@@ -96,11 +96,12 @@ def step(book: Book, sequence: int, stamp_ns: int, body: bytes) -> tuple[d.Decis
         decided.append(event)
         event = None
     evolve(book, sequence, stamp_ns, event)
-    for decision in decide(book, event):
+    spent = Spent()
+    for decision in decide(book, event, spent):
         evolve_decision(book, Stamp(book.state.generation, sequence, len(decided)), decision)
         decided.append(decision)
     result = tuple(decided)
-    settle(book, result)
+    settle(book, result, spent)
     return result
 
 
@@ -110,7 +111,7 @@ def apply(book: Book, sequence: int, stamp_ns: int, body: bytes, logged: tuple[d
     evolve(book, sequence, stamp_ns, None if isinstance(event, d.Rejected) else event)
     for place, decision in enumerate(logged):
         evolve_decision(book, Stamp(book.state.generation, sequence, place), decision)
-    settle(book, logged)
+    settle(book, logged, spent_on(logged))
 
 
 def _without_values(text: str) -> str:

@@ -27,7 +27,7 @@ def about_event(body: bytes) -> frozenset[str]:
             return frozenset({f"vm {event.namespace}/{event.name}"})
         case e.Command():
             return _commanded(event.namespace, event.name, event.node)
-        case e.PodRequest():
+        case e.PodRequest() | e.StartRequest() | e.StartWithdrawn():
             return frozenset({f"vm {event.vmi.namespace}/{event.vmi.name}"})
         case e.Outcomes():
             # A claim's outcome names the claim; its set's names the VMI.
@@ -81,12 +81,12 @@ def about_decision(decision: d.Decision) -> frozenset[str]:
             return _commanded(decision.namespace, decision.name, "")
         case d.SetPlaced() | d.SetReleased() | d.NodeSkipped() | d.VmiGivenUp() | d.NodeKept():
             return frozenset({f"vm {decision.vmi.namespace}/{decision.vmi.name}"} | _node(decision.node))
-        case d.SetOpened() | d.SetAdopted():
+        case d.SetOpened() | d.SetAdopted() | d.SetBooked():
             classes = {f"class {claim.class_name}" for claim in every_claim(decision)}
             held = {f"claim {decision.vmi.namespace}/{claim.name}" for claim in decision.held}
-            node = _node(decision.node) if isinstance(decision, d.SetAdopted) else frozenset()
+            node = frozenset() if isinstance(decision, d.SetOpened) else _node(decision.node)
             return frozenset({f"vm {decision.vmi.namespace}/{decision.vmi.name}"} | classes | held) | node
-        case d.PodAdmitted() | d.LauncherAdopted() | d.SetWaits() | d.SetClosed():
+        case d.PodAdmitted() | d.LauncherAdopted() | d.SetWaits() | d.SetClosed() | d.StartHeld():
             return frozenset({f"vm {decision.vmi.namespace}/{decision.vmi.name}"})
         case d.HeldPlaced() | d.HeldLost() | d.HeldAdopted():
             return _about_held(decision) | _node(decision.node)

@@ -66,6 +66,10 @@ def told_event(body: bytes) -> str:
             return f"may {event.kind} {event.namespace}/{event.name} be written?{of} {event.view.gpus}"
         case e.OrderRequest():
             return f"may {event.count} x {event.class_name} be ordered as {event.namespace}/{event.name}?"
+        case e.StartRequest():
+            return f"may VMI {_vmi(event.vmi)} start now? {event.asked.gpus}"
+        case e.StartWithdrawn():
+            return f"nobody waits any more for the start of {_vmi(event.vmi)}"
         case e.Outcomes():
             return "written: " + _some(_outcome(outcome) for outcome in event.outcomes)
         case e.Command():
@@ -126,6 +130,10 @@ def told_decision(decision: d.Decision) -> str:
             return f"{_vmi(decision.vmi)} asks for {claims}"
         case d.SetPlaced():
             return f"{_vmi(decision.vmi)} is placed on {decision.node}, pod {decision.pod}"
+        case d.SetBooked():
+            return f"{_vmi(decision.vmi)} may start, and is booked on {decision.node}"
+        case d.StartHeld():
+            return f"the start of {_vmi(decision.vmi)} is not decided yet: {decision.reason}"
         case d.SetWaits():
             return f"{_vmi(decision.vmi)} waits, {decision.reason}: {decision.message}"
         case d.SetReleased():
@@ -193,7 +201,7 @@ def _held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits | d.HeldAdopted) -> 
     return "claim " + ", ".join(f"{decision.namespace}/{claim.name}" for claim in decision.claims)
 
 
-def every_claim(opened: d.SetOpened | d.SetAdopted) -> Iterator[d.TemplateClaim | d.HeldClaim]:
+def every_claim(opened: d.SetOpened | d.SetAdopted | d.SetBooked) -> Iterator[d.TemplateClaim | d.HeldClaim]:
     """Return the claims of a set that was opened, its own and the held ones."""
     yield from opened.claims
     yield from opened.held

@@ -71,7 +71,9 @@ class _DataVolume(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class _Volume(msgspec.Struct, frozen=True, rename="camel"):
+class Volume(msgspec.Struct, frozen=True, rename="camel"):
+    """A volume of a VMI, as far as it is a PVC."""
+
     persistent_volume_claim: _ClaimName | None = None
     data_volume: _DataVolume | None = None
     ephemeral: _EphemeralVolume | None = None
@@ -87,7 +89,7 @@ class _Volume(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _VmiSpec(msgspec.Struct, frozen=True):
-    volumes: tuple[_Volume, ...] | None = None
+    volumes: tuple[Volume, ...] | None = None
 
 
 class _Present(msgspec.Struct, frozen=True):
@@ -204,7 +206,7 @@ def read_vmi(raw: msgspec.Raw | bytes) -> VmiView | Gone:
     )
 
 
-def _claims(volumes: tuple[_Volume, ...], plugged: tuple[_VolumeStatus, ...]) -> tuple[str, ...]:
+def _claims(volumes: tuple[Volume, ...], plugged: tuple[_VolumeStatus, ...]) -> tuple[str, ...]:
     named = [volume.claim() for volume in volumes]
     hot = [
         status.persistent_volume_claim_info.claim_name

@@ -108,6 +108,11 @@ class BudgetCounts:
         self._shown: dict[str, _Shown] = {}
         self._later = False
 
+    @property
+    def shown(self) -> dict[str, Counted]:
+        """What each budget is known to show, by namespace/name."""
+        return {key: shown.counted for key, shown in self._shown.items()}
+
     def changed(self) -> None:
         """Say that the state may count otherwise now."""
         self._news.set()

@@ -12,7 +12,8 @@ UPDATE: Final = "UPDATE"
 DELETE: Final = "DELETE"
 
 KUBEVIRT_GROUP: Final = kinds.VMI.group
-GATES_PATH: Final = "/spec/schedulingGates"
+GATES_FIELD: Final = "schedulingGates"
+GATES_PATH: Final = f"/spec/{GATES_FIELD}"
 
 REGISTRATION_GROUP: Final = "admissionregistration.k8s.io"
 CONFIGURATION: Final = kinds.Resource(

@@ -2,7 +2,9 @@
 
 import msgspec
 
-MESSAGE_VERSION = 1
+FIRST_VERSION = 1
+"""What a message is of that names no version. It stays 1: whoever writes a later shape says so, or older readers
+would take it for the first."""
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -191,6 +191,19 @@ class VmiView(View, frozen=True, tag="vmi"):
     created: int = 0
 
 
+class Foreseen(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a VMI says of its launcher before KubeVirt renders it.
+
+    `requests`: cpu and memory as far as the VMI declares them, without what KubeVirt adds. `terms`: required node
+    affinity. `volumes`: names of its PVCs.
+    """
+
+    requests: dict[str, int] = {}
+    node_selector: dict[str, str] = {}
+    terms: tuple[NodeSelectorTerm, ...] | None = None
+    volumes: tuple[str, ...] = ()
+
+
 class KubeVirtView(View, frozen=True, tag="kubevirt"):
     """The KubeVirt CR: `permitted` None means no table at all, and no check (A6)."""
 

@@ -1,6 +1,6 @@
 """Requests for what may be written: VMs and the like that declare units, and orders; `schemas.events` has them all."""
 
-from schemas.happening import MESSAGE_VERSION, Event
+from schemas.happening import FIRST_VERSION, Event
 from schemas.objects import ClassView, NamespaceView, PoolView, ReplicaSetView, VmiView, VmView
 
 Writable = VmView | VmiView | PoolView | ReplicaSetView
@@ -21,7 +21,7 @@ class WriteRequest(Event, frozen=True, tag="request.write"):
     view: Writable
     before: Writable | None = None
     repeats: int = 0
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class OrderRequest(Event, frozen=True, tag="request.order"):
@@ -40,4 +40,4 @@ class OrderRequest(Event, frozen=True, tag="request.order"):
     missing: tuple[str, ...] = ()
     home: NamespaceView | None = None
     repeats: int = 0
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION

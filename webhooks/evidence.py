@@ -16,7 +16,7 @@ from schemas import names
 from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, parse_entries
 from schemas.events import Writable
 from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, KUBEVIRT, NAMESPACE, Resource
-from schemas.objects import ClaimView, ClassView, Gone, KubeVirtView, NamespaceView
+from schemas.objects import ClaimView, ClassView, Foreseen, Gone, KubeVirtView, NamespaceView
 from webhooks.reviews import UNREADABLE, TurnedAway
 from webhooks.shared_reads import SharedRead
 
@@ -33,6 +33,7 @@ class Readers(msgspec.Struct, frozen=True):
     gpu_class: Callable[[msgspec.Raw | bytes], ClassView]
     kubevirt: Callable[[msgspec.Raw | bytes], KubeVirtView]
     gpu_claim: Callable[[msgspec.Raw | bytes], ClaimView]
+    start: Callable[[msgspec.Raw | bytes], Foreseen]
     namespace: Callable[[msgspec.Raw | bytes], NamespaceView]
     declaring: dict[str, Callable[[msgspec.Raw | bytes], Writable | Gone]]
 
@@ -71,10 +72,13 @@ def named_in(gpus: str) -> Named:
 
 
 class FreshReads:
-    """Reads evidence within `timeout_s` seconds. Raises `TurnedAway` where the API server can't be asked."""
+    """Reads evidence within `timeout_s` seconds. Raises `TurnedAway` where the API server can't be asked.
 
-    def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float) -> None:
-        self._kube, self._readers, self._timeout_s = kube, readers, timeout_s
+    `took` is told how many seconds each reading took.
+    """
+
+    def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float, took: Callable[[float], None]) -> None:
+        self._kube, self._readers, self._timeout_s, self._took = kube, readers, timeout_s, took
         self._kubevirts = SharedRead(self._kubevirt)
         self._all_classes = SharedRead(lambda: self._list(GPU_CLASS))
         self._classes: dict[str, SharedRead[ClassView | None]] = {}
@@ -86,6 +90,8 @@ class FreshReads:
         Claims are looked for in `namespace`. Where a request names `resources` of its own, all classes are
         listed to see whose they are.
         """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         async with self._in_time(deadline):
             (classes, claims), kubevirt, rivals, home = await asyncio.gather(
                 self._entries(namespace, named),
@@ -93,6 +99,7 @@ class FreshReads:
                 self._owners(resources),
                 _shared(self._homes, namespace, self._home).get(),
             )
+        self._took(loop.time() - began)
         there = tuple(view for view in classes.values() if view is not None)
         return Evidence(
             classes=there + tuple(view for view in rivals if view.name not in classes),
@@ -102,6 +109,10 @@ class FreshReads:
             kubevirt=kubevirt,
             home=home,
         )
+
+    def foreseen(self, vmi: msgspec.Raw) -> Foreseen:
+        """Return what a VMI says of its launcher. Raises `TurnedAway` where it can't be read."""
+        return _view(self._readers.start, vmi, "the VirtualMachineInstance")
 
     async def owner(self, resource: Resource, namespace: str, name: str, deadline: float) -> Writable | Gone | None:
         """Read what declares units, as it stands: the owner of a Scale; None where it is not there (T20)."""

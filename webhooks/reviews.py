@@ -113,8 +113,10 @@ class Owner(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """What is read of an object's metadata: maps and lists may be absent or null."""
+    """What is read of an object's metadata: maps and lists may be absent or null. A mutating webhook sees no uid."""
 
+    name: str = ""
+    uid: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: tuple[Owner, ...] | None = None

@@ -1,8 +1,8 @@
 """The front desk itself: a review in, an answer out, always; over HTTPS or called in the same process.
 
-Nothing is written but the answer's patch (A11): a VMI create and a launcher create become requests on the
-stream, with the evidence read for them, and pass when the binder's answer is durable. Whatever goes wrong
-on the way is a refusal that says so: starts with GPUs fail closed.
+Nothing is written but the answer's patch (A11): a VMI create, its start under Refuse and a launcher create become
+requests on the stream, with the evidence read for them, and pass when the binder's answer is durable. Whatever goes
+wrong on the way is a refusal that says so: starts with GPUs fail closed.
 """
 
 import asyncio
@@ -16,10 +16,11 @@ from binder.journal import Journal
 from binder.kube import Kube
 from schemas.admission import CREATE
 from schemas.answers import Answer
-from schemas.decisions import PodAdmitted, VmiAdmitted
+from schemas.decisions import PodAdmitted, SetBooked, VmiAdmitted
 from schemas.kinds import POD, VMI, Resource
 from schemas.streams import DECISIONS
 from webhooks import pod as pods
+from webhooks import starts
 from webhooks import vmi as vmis
 from webhooks.answers import Answers
 from webhooks.asks import Asks, DryRuns, Request
@@ -59,7 +60,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class Webhooks:
-    """Answers reviews of VMIs and launcher pods. `run` must be running, or nothing is ever answered."""
+    """Answers reviews of VMIs, their starts and launcher pods. `run` must be running, or nothing is ever answered."""
 
     def __init__(
         self,
@@ -75,15 +76,22 @@ class Webhooks:
         self._patience = patience or Patience()
         self._journal = journal
         self._answers = Answers(journal)
-        self._asks = Asks(journal, self._answers, dry_runs)
-        self._fresh = FreshReads(kube, readers, timeout_s=self._patience.evidence_s)
-        self._limit = NamespaceLimit(at_once=self._patience.at_once, waiting=self._patience.waiting)
         self.metrics = metrics or Metrics()
+        self._asks = Asks(journal, self._answers, dry_runs, took=self.metrics.stage("decision"))
+        self._fresh = FreshReads(
+            kube, readers, timeout_s=self._patience.evidence_s, took=self.metrics.stage("evidence")
+        )
+        self._limit = NamespaceLimit(at_once=self._patience.at_once, waiting=self._patience.waiting)
         self._budgets = BudgetDesk(self._fresh, self._limit, self._answer, home)
 
     async def run(self) -> None:
         """Follow the binder's answers for ever. Raises `UnreadableLog` where this version is too old for them."""
         await self._answers.follow()
+
+    @property
+    def position(self) -> int:
+        """The last DECISIONS message that was read."""
+        return self._answers.position
 
     async def review_vmi(self, body: bytes) -> bytes:
         """Answer an AdmissionReview of a VMI with an AdmissionReview; raises nothing."""
@@ -100,6 +108,14 @@ class Webhooks:
     async def pod_verdict(self, body: bytes) -> Verdict:
         """Answer a review of a pod; what can't be read as one is answered too."""
         return await self._verdict("pods", body, self._pod)
+
+    async def review_start(self, body: bytes) -> bytes:
+        """Answer an AdmissionReview of a VMI that is about to be stored; raises nothing."""
+        return (await self.start_verdict(body)).body
+
+    async def start_verdict(self, body: bytes) -> Verdict:
+        """Answer a review of a VMI that is about to be stored; what can't be read as one is answered too."""
+        return await self._verdict("starts", body, self._start)
 
     async def write_verdict(self, body: bytes) -> Verdict:
         """Answer a review of a write that declares units: what can't be checked passes, with a warning (T20)."""
@@ -136,7 +152,8 @@ class Webhooks:
         try:
             review = read_review(body)
             uid, about = review.uid, f"{review.namespace}/{review.name}"
-            verdict = await answer(review, began + (patience_s or self._patience.answer_s))
+            with self.metrics.inside(webhook):
+                verdict = await answer(review, began + (patience_s or self._patience.answer_s))
         except TurnedAway as no:
             uid = no.uid if isinstance(no, MalformedReview) and not uid else uid
             verdict = Verdict(no.verdict, refuse(uid, no.code, no.reason, no.message), readable=bool(uid))
@@ -166,6 +183,19 @@ class Webhooks:
             patch, warnings = vmis.patch_of(vmi, answer), vmis.warnings_of(vmi, answer)
             return Verdict("admitted", allow(review.uid, patch, warnings))
         return refused(review, answer)
+
+    async def _start(self, review: Review, deadline: float) -> Verdict:
+        if not _concerns(review, VMI):
+            return untouched(review)
+        vmi = vmis.read_vmi(review.object)
+        if not refers_to_gpus(vmi.metadata) or not starts.is_booked_at_admission(vmi):
+            return untouched(review)
+        async with self._limit.turn(review.namespace, deadline):
+            named, others = named_in(vmis.gpus_text(vmi.metadata)), vmis.other_resources(vmi)
+            evidence = await self._fresh.read(review.namespace, named, others, deadline)
+            launcher = self._fresh.foreseen(review.object)
+            answer = await self._answer(review, starts.request_of(review, vmi, evidence, launcher), deadline)
+        return Verdict("booked", allow(review.uid)) if isinstance(answer, SetBooked) else refused(review, answer)
 
     async def _pod(self, review: Review, deadline: float) -> Verdict:
         if not _concerns(review, POD):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from binder.evolve import is_dirty, may_place
 from binder.snapshot import state_digest
 from schemas.objects import AnyView, TenantView
+from tests.binder.laws_starts import undecided
 from tests.binder.oracle import untold
 from tests.binder.oracle_kept import starved, unfinalized
 from tests.binder.scene import Scene
@@ -72,9 +73,9 @@ def seeded(seed: int, length: int) -> list[Act]:
     return [tuple(chance.randrange(10_000) for _ in range(5)) for _ in range(length)]  # type: ignore[misc]  # five
 
 
-def lived(acts: Sequence[Act], *, lawful: bool = True) -> History:
+def lived(acts: Sequence[Act], *, lawful: bool = True, kind: type[History] = History) -> History:
     """Live through acts, from a cluster in which something can be placed, until nothing is left to say."""
-    history = History(Scene(lawful=lawful))
+    history = kind(Scene(lawful=lawful))
     history.begin()
     for act in acts:
         history.do(act)
@@ -83,6 +84,7 @@ def lived(acts: Sequence[Act], *, lawful: bool = True) -> History:
             assert not untold(state)
             assert not starved(state)
             assert not unfinalized(state)
+            assert not undecided(state)
     history.rest()
     if lawful:
         assert not unlike(history.scene)

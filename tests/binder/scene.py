@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from binder.book import Book
 from binder.evolve import evolve_epoch, is_dirty
 from binder.evolve_adoption import begin
+from binder.rules.gpu_sets import Objection, asked_for, devices_of, mark_of, read_entries, resolved
 from binder.snapshot import decode_state, encode_state
 from binder.state import DECLARING_KINDS, NEEDED_KINDS, empty_state
 from schemas import decisions as d
@@ -168,7 +169,7 @@ class Scene:
         """Let the binder go on from its snapshot's bytes."""
         self.book = Book(decode_state(encode_state(self.book.state)))
 
-    def admit(self, vmi: VmiView, request: str) -> Decisions:
+    def admit(self, vmi: VmiView, request: str, *, temporary: bool = False, migration: bool = False) -> Decisions:
         """Let the pod webhook ask for a launcher create of KubeVirt's."""
         who = VmiId(vmi.namespace, vmi.name, vmi.uid)
         classes = tuple(view for view in self.objects["gpuclasses"].values() if isinstance(view, ClassView))
@@ -179,9 +180,33 @@ class Scene:
         )
         return self.send(
             e.PodRequest(
-                request, vmi.namespace, who, CONTROLLER, vmi.gpus, POLICY_WAIT, KUBEVIRT, classes, claims=claims
+                request,
+                vmi.namespace,
+                who,
+                CONTROLLER,
+                vmi.gpus,
+                vmi.policy or POLICY_WAIT,
+                KUBEVIRT,
+                classes,
+                claims=claims,
+                temporary=temporary,
+                migration=migration,
             )
         )
+
+    def start_request(self, vmi: VmiView, request: str) -> e.StartRequest:
+        """Return what the validating webhook asks about a VMI that is about to be stored."""
+        classes = tuple(view for view in self.objects["gpuclasses"].values() if isinstance(view, ClassView))
+        claims = tuple(
+            view
+            for view in self.objects["gpuclaims"].values()
+            if isinstance(view, ClaimView) and view.namespace == vmi.namespace and not view.template
+        )
+        asked = e.VmiRequest(request, vmi.namespace, vmi.name, "tenant", vmi.gpus, classes=classes, claims=claims)
+        entries = read_entries(vmi.gpus)
+        resolved_entries = () if isinstance(entries, Objection) else resolved(asked_for(asked, entries))
+        bound = tuple(mark_of(one.name, one.device_name) for one in devices_of(resolved_entries))
+        return e.StartRequest(request, vmi.uid or f"uid-{vmi.name}", replace(asked, bound_gpus=bound))
 
     def settled(self) -> Decisions:
         """Go on until nothing is dirty, as the leader does; return what was decided."""

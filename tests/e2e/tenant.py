@@ -149,6 +149,14 @@ class Tenant:
         assert vmi is not None
         return str(vmi["status"]["nodeName"])
 
+    async def pinned(self, vm: str, seconds: float = SECONDS) -> None:
+        """Wait until a launcher of the VM has been let go."""
+
+        async def let_go() -> bool:
+            return any(not gates(pod) for pod in await self.launchers(vm))
+
+        await eventually(let_go, f"the launcher of {vm} is let go", seconds)
+
     async def bound(self, vm: str) -> list[str]:
         """Wait until all claims of a VM, at least one, are Bound; return their nodes."""
 

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable
 import pytest
 import pytest_asyncio
 
-from deploy.front_door import validating
 from schemas.admission import CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 from schemas.kinds import CONFIGMAP, GPU_BUDGET, GPU_CLAIM, NAMESPACE, VM, VM_POOL, VMI, VMI_REPLICA_SET
 from schemas.names import BUDGET_CLASS_PREFIX, SETTING_CONTROLLERS, SETTINGS_CONFIGMAP, TEMPLATE_LABEL
@@ -17,6 +16,7 @@ from tests.cluster.nodes import L40S, L40S_24C
 from tests.cluster.users import GPUBINDER
 from tests.e2e.stack import Stack
 from tests.e2e.tenant import SECONDS, Tenant, eventually, vm_body
+from webhooks.registration import validating
 
 ORDERS = "orders.gpubinder.cozystack.io"
 
