@@ -16,7 +16,7 @@ from projector.finalizers import Guarded, relinquish
 from projector.verdicts import Kind
 from schemas import kinds as k
 from schemas import names, pinning
-from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, POLICY, POLICY_BINDING
+from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, POLICY, POLICY_BINDING, VALIDATING_CONFIGURATION
 from schemas.licences import COPY
 from schemas.stamping import read_stamp
 from webhooks.policies import policy_objects
@@ -147,7 +147,8 @@ class Leaving:
     async def everything(self) -> None:
         """Take away all of it, in the order in which nothing can come back or be missed. Raises `ApiError`."""
         # 1. From here on the API server asks nobody of ours, and lets us finish.
-        await self._delete(CONFIGURATION, "", CONFIGURATION_NAME)
+        for registered in (CONFIGURATION, VALIDATING_CONFIGURATION):
+            await self._delete(registered, "", CONFIGURATION_NAME)
         for body in reversed(policy_objects(self._namespace)):
             resource = POLICY if body["kind"] == POLICY.kind else POLICY_BINDING
             await self._delete(resource, "", body["metadata"]["name"])

@@ -13,7 +13,14 @@ import msgspec
 from deploy.role_names import Role
 from schemas import kinds as k
 from schemas import names
-from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, PLATFORM_VERB, POLICY, POLICY_BINDING
+from schemas.admission import (
+    CONFIGURATION,
+    CONFIGURATION_NAME,
+    PLATFORM_VERB,
+    POLICY,
+    POLICY_BINDING,
+    VALIDATING_CONFIGURATION,
+)
 from webhooks.policies import policy_objects
 
 READ: Final = ("get", "list", "watch")
@@ -77,7 +84,8 @@ _INGEST = Rights(
     everywhere=(
         _on(FOLLOW, k.NODE, k.POD, k.PV, k.PVC, k.NAMESPACE),
         _on(FOLLOW, k.GPU_CLASS, k.GPU_CLAIM, k.GPU_BUDGET),
-        _on(FOLLOW, k.KUBEVIRT, k.VM, k.VMI),
+        _on(FOLLOW, k.KUBEVIRT, k.VM, k.VMI, k.VMI_REPLICA_SET),
+        _on(FOLLOW, k.VM_POOL),
         _on(FOLLOW, k.HELM_RELEASE),
         # Copies are told from other Secrets by a label, which RBAC can't ask for.
         _on(FOLLOW, k.SECRET, feature=Feature.LICENCES),
@@ -136,7 +144,7 @@ _CLEANER = Rights(
         _on(("list",), k.VMI),
         _on(("list", "delete"), k.GPU_BUDGET, k.WORKLOAD),
         _on(("list", "delete"), k.SECRET, feature=Feature.LICENCES),
-        _named(("delete",), CONFIGURATION, CONFIGURATION_NAME),
+        *(_named(("delete",), kind, CONFIGURATION_NAME) for kind in (CONFIGURATION, VALIDATING_CONFIGURATION)),
         *(_named(("delete",), kind, *_POLICIES) for kind in (POLICY, POLICY_BINDING)),
     ),
     home=(
@@ -158,7 +166,12 @@ RIGHTS: Final[dict[str, Rights]] = {
             _on(("get", "list"), k.GPU_CLASS),
             _on(("get",), k.GPU_CLAIM),
             _on(("list",), k.KUBEVIRT),
+            # The owner of a Scale, and what a namespace may have.
+            _on(("get",), k.VMI_REPLICA_SET),
+            _on(("get",), k.VM_POOL),
+            _on(("get",), k.NAMESPACE),
         ),
+        home=(_named(("get",), k.CONFIGMAP, names.SETTINGS_CONFIGMAP),),
     ),
     Role.ACCOUNTING: _ACCOUNTING,
     INSTALLER: _INSTALLER,
