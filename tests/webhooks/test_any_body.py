@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schemas.kinds import POD, VMI
+from schemas.kinds import GPU_CLAIM, POD, VM_POOL, VMI, Resource
 from tests.webhooks.given import Desk, Obj, launcher, opened, review, vmi
 from webhooks.service import Patience
 
@@ -75,11 +75,17 @@ def bodies(resource: object, obj: Obj) -> st.SearchStrategy[Obj]:
     return draw()
 
 
-async def answered(desk: Desk, resource: object, body: bytes) -> None:
+async def answered(desk: Desk, resource: Resource, body: bytes) -> None:
     """Post a body to the webhook of a kind: it gives a review back in time, and no failure of its own."""
-    ask = desk.webhooks.review_vmi if resource is VMI else desk.webhooks.review_pod
+    webhooks = desk.webhooks
+    asked = {
+        VMI: webhooks.vmi_verdict,
+        POD: webhooks.pod_verdict,
+        VM_POOL: webhooks.write_verdict,
+        GPU_CLAIM: webhooks.order_verdict,
+    }
     async with asyncio.timeout(SECONDS):
-        said = msgspec.json.decode(await ask(body))
+        said = msgspec.json.decode((await asked[resource](body)).body)
     response = said["response"]
     assert isinstance(response["allowed"], bool)
     if not response["allowed"]:
@@ -93,7 +99,7 @@ def test_any_bytes_are_answered() -> None:
     @EXAMPLES
     @given(st.binary(max_size=200) | ANY.map(_encoded))
     def each(body: bytes) -> None:
-        asyncio.run(_posted((VMI, POD), body))
+        asyncio.run(_posted((VMI, POD, VM_POOL, GPU_CLAIM), body))
 
     each()
 
@@ -122,7 +128,38 @@ def test_any_launcher_is_answered() -> None:
     each()
 
 
-async def _posted(kinds: tuple[object, ...], body: bytes) -> None:
+def test_any_write_is_answered() -> None:
+    """A review of a pool, or of a count of its replicas, with anything anywhere in it."""
+    template = {"metadata": vmi()["metadata"], "spec": {}}
+    spec = {"replicas": 2, "virtualMachineTemplate": {"spec": {"template": template}}}
+    pool = {"metadata": {"name": "p"}, "spec": spec}
+
+    @EXAMPLES
+    @given(bodies(VM_POOL, pool) | bodies(VM_POOL, pool).map(_of_a_scale))
+    def each(body: Obj) -> None:
+        asyncio.run(_posted((VM_POOL,), _encoded(body)))
+
+    each()
+
+
+def _of_a_scale(body: Obj) -> Obj:
+    if isinstance(body.get("request"), dict):
+        body["request"] |= {"operation": "UPDATE", "subResource": "scale"}
+    return body
+
+
+def test_any_order_is_answered() -> None:
+    """A review of a claim with anything anywhere in it."""
+
+    @EXAMPLES
+    @given(bodies(GPU_CLAIM, {"metadata": {"name": "c"}, "spec": {"className": "l40s", "count": 1}}))
+    def each(body: Obj) -> None:
+        asyncio.run(_posted((GPU_CLAIM,), _encoded(body)))
+
+    each()
+
+
+async def _posted(kinds: tuple[Resource, ...], body: bytes) -> None:
     async with opened(Patience(answer_s=5.0)) as desk:
         for kind in kinds:
             await answered(desk, kind, body)
