@@ -11,9 +11,11 @@ from binder import by_hand
 from binder.adopting import taking_over
 from binder.book import Book
 from binder.decide_classes import guarding
+from binder.decide_ends import booked_node, ended_unseen, ending
 from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
 from binder.decide_licences import licensing
-from binder.decide_set import ended_unseen, ending, opening, placing, telling
+from binder.decide_set import opening, placing, telling
+from binder.decide_writes import answer_order, answer_write
 from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
 from binder.holdings import as_decided
@@ -23,9 +25,11 @@ from binder.licences import licences_due
 from binder.moving import moving
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
+from binder.starting import dry, hearing, starting, starts_due
 from binder.touched import Touched
 from schemas import decisions as d
 from schemas import events as e
+from schemas.answers import Answer
 from schemas.objects import ClaimView, VmiView
 
 
@@ -38,15 +42,36 @@ def decide(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Dec
 
 def _all(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:
     # 1. Somebody waits for an answer.
-    if isinstance(event, e.VmiRequest):
-        yield answer_vmi(as_decided(book.state, event), book.settings.policy)
-    elif isinstance(event, e.PodRequest):
-        yield answer_pod(event)
+    answered = answer(book, event)
+    if answered is not None:
+        yield answered
+    elif isinstance(event, e.StartRequest):
+        yield from hearing(book, event)
     elif isinstance(event, e.Command):
         yield from by_hand.answer(book, event)
     if is_left_over(book):
         # For most inputs it is not: nothing that was folded concerns a pass or a finalizer.
         yield from _steps(book, spent)
+
+
+def answer_dry(book: Book, event: e.AnyEvent) -> Answer | None:
+    """Return what an admission request would be answered, None for anything else: nothing is booked (T19)."""
+    return dry(book, event) if isinstance(event, e.StartRequest) else answer(book, event)
+
+
+def answer(book: Book, event: e.AnyEvent | None) -> Answer | None:
+    """Return the answer to an admission request that books nothing, None where the event is none."""
+    match event:
+        case e.VmiRequest():
+            return answer_vmi(as_decided(book.state, event), book.settings.policy)
+        case e.PodRequest():
+            return answer_pod(event, booked_node(book, event))
+        case e.WriteRequest():
+            return answer_write(book, event)
+        case e.OrderRequest():
+            return answer_order(book, event)
+        case _:
+            return None
 
 
 def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
@@ -80,7 +105,7 @@ def is_left_over(book: Book) -> bool:
 def has_work(book: Book) -> bool:
     """Say whether a pass has something to look at; without KubeVirt, held claims and pods that end (C61)."""
     if not book.behind:
-        return is_dirty(book.state)
+        return is_dirty(book.state) or starts_due(book)
     if not book.may_place_claims():
         return False
     state = book.state
@@ -161,6 +186,8 @@ def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
         yield from restoring(book, spent)
     if not book.behind:
         yield from _gated(book, spent, left.sets)
+        if book.state.asked:
+            yield from starting(book, spent)
     if book.state.troubles:
         yield from moving(book, spent)
     if book.held.line.groups:

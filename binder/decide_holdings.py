@@ -108,6 +108,9 @@ def leaves_a_node(book: Book, decision: d.Decision) -> bool:
         case d.HeldPlaced():
             held = [book.state.holding(decision.namespace, claim.name) for claim in decision.claims]
             return any(one is not None and one.node not in {"", decision.node} for one in held)
+        case d.SetBooked():
+            held = [book.state.holding(decision.vmi.namespace, claim.name) for claim in decision.held]
+            return any(one is not None and one.node not in {"", decision.node} for one in held)
         case d.SetPlaced():
             return any(one.node not in {"", decision.node} for one in book.held.of(decision.vmi.uid))
         case _:

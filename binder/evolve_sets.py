@@ -4,7 +4,7 @@ import heapq
 
 from msgspec.structs import replace
 
-from binder import evolve_holdings, evolve_licences
+from binder import evolve_holdings, evolve_licences, evolve_starts
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.evolve_skips import look_again
 from binder.licences import LICENCE_ACTIONS
@@ -170,6 +170,7 @@ def wake(book: Book) -> None:
             book.store_set(uid, replace(gpu_set, retry_ns=0))
             book.mark(uid)
         evolve_holdings.rested(book, uid)
+        evolve_starts.wake(book, uid)
         if gpu_set is not None and 0 < gpu_set.stuck_ns <= now_ns - STUCK_NS:
             book.mark(uid)
         if gpu_set is not None and gpu_set.leaving and gpu_set.leaving.at_ns + LEAVING_NS == at_ns:
@@ -220,7 +221,7 @@ def hear(book: Book, outcome: Outcome) -> None:
     if not outcome.code:
         book.store_set(outcome.vmi_uid, replace(gpu_set, confirmed=outcome.stamp, given_up=None))
         return
-    if gpu_set.node and not gpu_set.pinned:
+    if gpu_set.pod_uid and not gpu_set.pinned:
         refused = evolve_holdings.refusal_of(outcome)
         book.store_set(outcome.vmi_uid, replace(gpu_set, refused=refused))
         book.mark(outcome.vmi_uid)

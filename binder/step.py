@@ -8,7 +8,7 @@ from binder.book import Book
 from binder.decide import decide
 from binder.evolve import Spent, evolve, evolve_decision, settle, spent_on
 from schemas import decisions as d
-from schemas.events import AnyEvent, Changes, UnknownMessage, decode_event
+from schemas.events import AnyEvent, Changes, UnknownMessage, WriteRequest, decode_event
 from schemas.licences import COPIES, SOURCES
 from schemas.objects import (
     BudgetView,
@@ -19,8 +19,10 @@ from schemas.objects import (
     NamespaceView,
     NodeView,
     PodView,
+    PoolView,
     PvcView,
     PvView,
+    ReplicaSetView,
     SecretView,
     SettingsView,
     Stamp,
@@ -46,6 +48,8 @@ VIEWS: dict[str, type[View]] = {
     "kubevirts": KubeVirtView,
     "virtualmachines": VmView,
     "virtualmachineinstances": VmiView,
+    "virtualmachinepools": PoolView,
+    "virtualmachineinstancereplicasets": ReplicaSetView,
     "configmaps": SettingsView,
     "gpubudgets": BudgetView,
     "helmreleases": TenantView,
@@ -76,6 +80,10 @@ def read_input(book: Book, sequence: int, body: bytes) -> AnyEvent | d.Rejected 
         for view in event.changes:
             if not isinstance(view, expected):
                 return d.Rejected("field changes holds an object that is not of the message's kind")
+    if isinstance(event, WriteRequest):
+        for side in (event.view, event.before):
+            if side is not None and not isinstance(side, VIEWS[event.kind]):
+                return d.Rejected("field view or before holds an object that is not of the message's kind")
     return event
 
 

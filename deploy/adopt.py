@@ -9,10 +9,11 @@ import secrets
 import msgspec
 
 from binder.anchor import Anchor
-from binder.journal import Journal
+from binder.journal import BatchJournal, Journal
 from binder.kube import ApiError, Kube
 from binder.logbook import LogReader, append_genesis
 from binder.shown import anywhere, listed
+from binder.snapshots import forget_snapshots
 from binder.tip import Tip
 from schemas.frames import Genesis, decode_record
 from schemas.kinds import GPU_CLAIM, NAMESPACE, POD
@@ -47,7 +48,7 @@ class _Object(msgspec.Struct):
     spec: _PodSpec = _PodSpec()
 
 
-async def adopt_fresh(kube: Kube, journal: Journal, namespace: str, program: str) -> Tip:
+async def adopt_fresh(kube: Kube, journal: BatchJournal, namespace: str, program: str) -> Tip:
     """Write genesis and anchor of a new log and return its tip; the streams must exist and be empty.
 
     A genesis of this cluster that stands alone, without an anchor, is where an earlier attempt was cut off:
@@ -56,12 +57,25 @@ async def adopt_fresh(kube: Kube, journal: Journal, namespace: str, program: str
     """
     await check_fresh(kube, journal, namespace)
     begun = await _begun(kube, journal)
+    await forget_snapshots(journal)
     sequence = (
         1 if begun else await append_genesis(journal, Genesis(secrets.token_hex(8), 1, await cluster_id(kube), program))
     )
     tip = await tip_of(journal, sequence)
     await Anchor(kube, namespace).create(tip)
     return tip
+
+
+async def begun_here(kube: Kube, journal: Journal, namespace: str) -> Tip | None:
+    """Return the anchored place of this cluster's log if NATS holds it as it was anchored, else None.
+
+    Raises `ApiError`, `NotOurs` where the anchor can't be read.
+    """
+    anchor = await Anchor(kube, namespace).read()
+    if anchor is None or await last_of(journal, DECISIONS) < anchor.sequence:
+        return None
+    stored = await journal.get(DECISIONS, anchor.sequence)
+    return anchor if stored is not None and anchor.holds(stored) else None
 
 
 async def _begun(kube: Kube, journal: Journal) -> bool:

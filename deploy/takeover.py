@@ -16,10 +16,11 @@ from binder.book import Book
 from binder.election import LEASE_SECONDS
 from binder.evolve import Spent, evolve_decision
 from binder.evolve_objects import observe
-from binder.journal import Journal
+from binder.journal import BatchJournal, Journal
 from binder.kube import ApiError, Kube
 from binder.logbook import LogReader, append_genesis
 from binder.shown import anywhere, in_status, listed
+from binder.snapshots import forget_snapshots
 from binder.state import empty_state
 from binder.telling import told_decision
 from binder.tip import Tip
@@ -121,16 +122,20 @@ async def _prove_ours(kube: Kube, journal: Journal, tip: Tip, anchor: Tip | None
         await prove_anchor(anchor, tip, journal)
     except NotOurs:
         return
+    if await last_of(journal, EVENTS) < tip.covers_to:
+        # Decisions outlasted what they were decided on: nobody can follow them any more.
+        return
     if not (await in_status(kube)).beyond(tip):
         raise NotAdoptable(
             f"log {tip.log_id} stands, as its anchor says: there is nothing to take over, `gpubinder run`"
         )
 
 
-async def take_over(kube: Kube, journal: Journal, namespace: str, program: str) -> Tip:
+async def take_over(kube: Kube, journal: BatchJournal, namespace: str, program: str) -> Tip:
     """Begin the generation and anchor it; the streams must exist. Raises as `beginning` does, and where roles run."""
     begun = await beginning(kube, journal, namespace)
-    await _check_stopped(kube, namespace)
+    await check_stopped(kube, namespace)
+    await forget_snapshots(journal)
     genesis = Genesis(
         begun.log_id,
         begun.generation,
@@ -153,7 +158,7 @@ async def _log(journal: Journal) -> Tip:
     return reader.tip
 
 
-async def _check_stopped(kube: Kube, namespace: str) -> None:
+async def check_stopped(kube: Kube, namespace: str) -> None:
     """Raise `NotAdoptable` where a role renews its lease: what it holds of the old log would go on beside the new."""
     before = await _leases(kube, namespace)
     if not before:

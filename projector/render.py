@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 import msgspec
-from msgspec.structs import replace
 
 from projector.effects import CreateClaim, Pin, Warn, WriteStatus
 from schemas import names, pinning
@@ -11,7 +10,7 @@ from schemas.claims import PLACED_CONDITION, AttachedTo, ClaimSpec, ClaimStatus
 from schemas.conditions import Condition, ShownStamp, Truth, changed_at, condition_of
 from schemas.kinds import VMI
 from schemas.labels import label_value
-from schemas.objects import NodeSelectorTerm, Requirement
+from schemas.pinning import pinned, pinned_alone
 from schemas.writes import (
     NOTE_BYTES_MAX,
     BlockingOwner,
@@ -69,29 +68,6 @@ def pin_patch(effect: Pin, affinity: pinning.Affinity | None = None) -> bytes:
     else:
         operations += _first_term(effect.node, affinity)
     return _encode([*operations, {"op": "remove", "path": pinning.GATES_PATH}])
-
-
-def pinned(terms: tuple[NodeSelectorTerm, ...], node: str) -> tuple[NodeSelectorTerm, ...]:
-    """AND the node's name into every term, since terms are ORed (C18: the name, not the hostname label).
-
-    An empty term matches no node and must stay empty: the API server refuses to fill it.
-    """
-    pin = _pin_of(node)
-    return tuple(
-        replace(term, match_fields=(*term.match_fields, pin))
-        if (term.match_expressions or term.match_fields) and pin not in term.match_fields
-        else term
-        for term in terms
-    )
-
-
-def pinned_alone(node: str) -> tuple[NodeSelectorTerm, ...]:
-    """Return the terms of a pod that required nothing before."""
-    return (NodeSelectorTerm(match_fields=(_pin_of(node),)),)
-
-
-def _pin_of(node: str) -> Requirement:
-    return Requirement(names.NODE_NAME_FIELD, "In", (node,))
 
 
 def _first_term(node: str, affinity: pinning.Affinity | None) -> list[dict[str, object]]:

@@ -12,6 +12,8 @@ from binder.anchor import Anchor
 from binder.kube import PatchKind
 from binder.logbook import append_genesis
 from binder.memory_journal import MemoryJournal
+from binder.snapshots import StateSnapshots
+from binder.state import empty_state
 from binder.tip import Tip
 from deploy import takeover
 from deploy.adopt import NotFresh, adopt_fresh, cluster_id, tip_of
@@ -89,6 +91,17 @@ async def test_the_log_keeps_its_name_where_an_anchor_tells_it(cluster: Cluster)
     assert await anchor.read() == tip
 
 
+async def test_snapshots_of_a_log_that_is_lost_are_forgotten(cluster: Cluster) -> None:
+    """T4: the log is lost and its snapshots are not: nobody goes on from one that stands nowhere in the new log."""
+    journal = MemoryJournal()
+    snapshots = StateSnapshots(journal, "test")
+    await snapshots.keep(empty_state(), Tip("mylog", 5, 2, 90, bytes(32), bytes(32), 70))
+
+    await take_over(cluster.api, journal, HOME, "test")
+
+    assert await snapshots.newest() is None
+
+
 async def test_an_anchor_that_cant_be_read_is_replaced(cluster: Cluster) -> None:
     """T4: whoever wrote nonsense into the ConfigMap has not ended the cluster."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ANCHOR_CONFIGMAP}, "data": {"logId": "x"}}
@@ -110,6 +123,17 @@ async def test_a_log_shorter_than_its_anchor_goes_on_in_its_streams(cluster: Clu
 
     assert (tip.log_id, tip.generation, tip.sequence, tip.covers_to) == ("mylog", 4, 2, 1)
     assert (await _genesis(journal, 2)).events_last == 1
+
+
+async def test_decisions_whose_inputs_are_lost_are_taken_over(cluster: Cluster) -> None:
+    """T3, T4: DECISIONS stands as its anchor says, and EVENTS ends before what it covers: nobody can follow it."""
+    journal = MemoryJournal()
+    genesis = Genesis("mylog", 1, await cluster_id(cluster.api), "test", adopts=True, events_last=7)
+    await Anchor(cluster.api, HOME).create(await tip_of(journal, await append_genesis(journal, genesis)))
+
+    tip = await take_over(cluster.api, journal, HOME, "test")
+
+    assert (tip.log_id, tip.generation, tip.sequence, tip.covers_to) == ("mylog", 4, 2, 0)
 
 
 async def test_an_adopt_cut_off_before_its_anchor_is_done_again(cluster: Cluster) -> None:

@@ -143,8 +143,8 @@ async def test_budgets_are_a_table_that_answers(program: Stack, family: Family) 
     await family.shows(family.child, "l40s 2/9", f"{family.parent.tenant}: l40s 2/2")
     shown = await table(program.api, family.child)
 
-    assert [column["name"] for column in shown["columnDefinitions"]] == ["Name", "Used", "Binds", "Age"]
-    assert shown["rows"][0]["cells"][:3] == ["b", "l40s 2/9", f"{family.parent.tenant}: l40s 2/2"]
+    assert [column["name"] for column in shown["columnDefinitions"]] == ["Name", "Used", "Declared", "Binds", "Age"]
+    assert shown["rows"][0]["cells"][:4] == ["b", "l40s 2/9", "l40s 2/9", f"{family.parent.tenant}: l40s 2/2"]
 
 
 async def table(api: Api, tenant: Tenant) -> Object:

@@ -5,7 +5,7 @@ A story is one of `tests/stories`, or a scene of `tests/golden/scenes.py`.
 When a rule changes, raise `RULES_VERSION` and record new logs under a new NAME (`rules-2`); those that stand are
 never edited: the new version still reads and replays them, and proves their chain. When the tables of the state change,
 raise `STATE_SCHEMA`, and say `python -m tests.golden --states`: the digest under the new schema is added to each log.
-Before the first release nothing stands yet: a log may be recorded again in its place.
+Before the first release nothing stands yet: `python -m tests.golden --again` records every log anew in its place.
 """
 
 import asyncio
@@ -36,6 +36,7 @@ from tests.stories.language import Story
 from tests.stories.test_stories import HERE as STORIES
 
 INPUTS_PER_FRAME = 8
+NAME = f"rules-{RULES_VERSION}"
 
 
 class Recorder:
@@ -154,6 +155,8 @@ async def _main(words: Sequence[str]) -> int:
     if list(words) == ["--states"]:
         await add_states()
         return 0
+    if list(words) == ["--again"]:
+        words = [NAME, *(path.name.removeprefix(f"{NAME}-").split(".")[0] for path in sorted(HERE.glob("*.log.gz")))]
     if len(words) < 2:
         sys.stderr.write(f"{__doc__}\n")
         return 2

@@ -4,17 +4,20 @@ from collections.abc import Callable
 
 from schemas import decisions as d
 from schemas.names import LICENCE_CONF_KEY
+from schemas.objects import VmView
 from tests.binder.admission import vmi
 from tests.binder.licence_scene import LicenceScene
 from tests.binder.scene import Scene
+from tests.binder.test_declaring import write
 
 
 def admission() -> Scene:
-    """A VMI that passes, one that is refused, and a message that can't be read."""
+    """A VMI that passes, one that is refused, a message that can't be read, and a VM that is written."""
     scene = Scene()
     scene.send(vmi())
     scene.send(vmi(gpus='[{"className":"none","count":1}]', missing=("none",)))
     scene.send_bytes(b'{"type": "tick", "unreadable')
+    scene.send(write(VmView("vm", "u", "", "tenant-a", gpus='[{"className":"l40s","count":1}]')))
     return scene
 
 
