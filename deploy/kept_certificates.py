@@ -31,7 +31,7 @@ from webhooks.certificates import (
     write_files,
 )
 
-LOOK_SECONDS: Final = 60.0
+LOOK_SECONDS: Final = 30.0
 _TRIES: Final = 10
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409

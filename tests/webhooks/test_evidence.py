@@ -76,8 +76,9 @@ async def permit(desk: Desk, table: Obj | None) -> None:
 
 
 async def test_permitted_devices_are_read_fresh(desk: Desk) -> None:
-    """C49, A6, A8: the very next start is judged by the table as it is edited; no table checks nothing, an empty one
-    permits nothing. (A resource that can't be read refuses: `test_without_evidence_no_start`.)
+    """C49, A6, A8: the next start is judged by the table of that moment; no table checks nothing.
+
+    An empty one permits nothing. A resource that can't be read refuses: `test_without_evidence_no_start`.
     """
     cards = {"pciHostDevices": [{"pciVendorSelector": "10DE:26B9", "resourceName": CARD}]}
     slices = {"mediatedDevices": [{"mdevNameSelector": "NVIDIA L40S-24C", "resourceName": SLICE}]}
