@@ -10,6 +10,7 @@ Nothing is written for what was decided: the projector is not asked, since no an
 
 import asyncio
 import copy
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -83,9 +84,9 @@ async def measure(here: Ground, say: Say) -> list[Figure]:
         say("warming up")
         await _paced(kubevirt, namespaces, WARM_S, _request("warm"))
         say(f"{RATE} requests a second for {SECONDS:g} s")
-        before, cpu = _counted(there), _processor(ready)
+        before, cpu = _counted(there), _processor(here, ready)
         asked = await _paced(kubevirt, namespaces, SECONDS, _request("vm"))
-        after, used = _counted(there), _processor(ready)
+        after, used = _counted(there), _processor(here, ready)
         for why in sorted(set(asked.refused))[:5]:
             say(f"refused: {why}")
         return _figures(plain, asked, {name: after[name].since(before[name]) for name in after}, cpu, used)
@@ -217,9 +218,12 @@ def _counted(there: Standing) -> dict[str, Buckets]:
     return {name: Buckets(counts) for name, counts in sums.items()}
 
 
-def _processor(ready: Stack) -> dict[str, float]:
-    """Return the processor seconds that each process has used."""
-    return {name: _cpu(child.pid) for name, child in ready.processes.children.items()}
+def _processor(here: Ground, ready: Stack) -> dict[str, float]:
+    """Return the processor seconds that each process has used, the API server's and the client's with it."""
+    mine = {name: _cpu(child.pid) for name, child in ready.processes.children.items()}
+    others = {"NATS": ready.nats.server.child.pid} if isinstance(ready.nats, LocalNats) else {}
+    others |= here.plane.pids
+    return mine | {name: _cpu(pid) for name, pid in others.items()} | {"the client": time.process_time()}
 
 
 def _cpu(pid: int) -> float:
