@@ -11,6 +11,7 @@ Nothing is written for what was decided: the projector is not asked, since no an
 import asyncio
 import copy
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ from schemas.kinds import POD, VMI
 from tests.bench.figures import Figure, beside, percentile
 from tests.bench.ground import Ground, Say, class_of, kubevirt_resource, nodes_of, tenant_of
 from tests.bench.starts import vmi_of
-from tests.cluster.api import Api, Refused
+from tests.cluster.api import Api, Object, Refused
 from tests.cluster.users import KUBEVIRT as KUBEVIRT_USER
 from tests.e2e.stack import Stack, stack
 
@@ -201,16 +202,15 @@ async def _plain(api: Api, namespace: str, number: int) -> None:
 
 
 def _request(prefix: str) -> Asking:
-    """Return how to ask: two VMIs, one for each replica, then a launcher for each, as if they had uids already."""
-    config = Config()
+    """Return how to ask: VMIs, and launchers of those that stand already, in turns for each replica."""
+    config, made = Config(), dict[str, deque[Object]]()
 
     async def ask(api: Api, namespace: str, number: int) -> None:
-        vmi = vmi_of(f"{prefix}-{number}")
-        if number % 4 < 2:
-            await api.create(VMI.path(namespace), vmi)
+        standing = made.setdefault(namespace, deque())
+        if number % 4 >= 2 and standing:
+            await api.create(POD.path(namespace), launcher_pod(standing.popleft(), config))
             return
-        vmi["metadata"] |= {"uid": f"uid-{prefix}-{number}", "namespace": namespace}
-        await api.create(POD.path(namespace), launcher_pod(vmi, config))
+        standing.append(await api.create(VMI.path(namespace), vmi_of(f"{prefix}-{number}")))
 
     return ask
 
