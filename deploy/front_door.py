@@ -16,7 +16,8 @@ from deploy.standing_rules import put
 from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 from schemas.kinds import Resource
 from webhooks.certificates import CERTIFICATE_FILE, KEY_FILE, LIVES, Lives
-from webhooks.configuration import Service, configurations
+from webhooks.configuration import Service
+from webhooks.registration import configurations
 
 INJECTED_ANNOTATIONS: Final = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
 """Where cert-manager's injector writes the bundle: it and we would undo one another's writes."""
@@ -100,7 +101,7 @@ class FrontDoor:
     def __init__(
         self, kube: Kube, namespace: str, door: Door, *, lives: Lives = LIVES, look_s: float = LOOK_SECONDS
     ) -> None:
-        self._kube, self._door, self._look_s = kube, door, look_s
+        self._kube, self._home, self._door, self._look_s = kube, namespace, door, look_s
         self._made: KeptCertificates | None = None
         if door.certificate is None:
             self._made = KeptCertificates(
@@ -135,7 +136,7 @@ class FrontDoor:
 
     async def _trusted(self, bundle: bytes) -> None:
         if self._door.at:
-            await register(self._kube, self._door.at, bundle)
+            await register(self._kube, self._door.at, bundle, self._home)
         else:
             await vouch(self._kube, bundle)
 
@@ -146,9 +147,12 @@ class FrontDoor:
         return tuple(dict.fromkeys(("localhost", "127.0.0.1", *(name for names in found for name in names if name))))
 
 
-async def register(kube: Kube, at: str, bundle: bytes) -> None:
-    """Create or update the webhook configurations, where they are not as they should be. Raises `ApiError`."""
-    for resource, body in configurations(address(at), bundle):
+async def register(kube: Kube, at: str, bundle: bytes, home: str) -> None:
+    """Create or update the webhook configurations, where they are not as they should be; `home`: our namespace.
+
+    Raises `ApiError`, `ValueError`.
+    """
+    for resource, body in configurations(address(at), bundle, home):
         found = await _find(kube, resource)
         if found is None or not _within(body, found):
             await put(kube, resource, body)

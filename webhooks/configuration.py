@@ -60,11 +60,6 @@ def webhook_configuration(at: Service | str, ca_bundle: bytes) -> dict[str, Any]
     }
 
 
-def configurations(at: Service | str, ca_bundle: bytes) -> tuple[tuple[Resource, dict[str, Any]], ...]:
-    """Return every object that has the API server call us, each with its kind. Raises `ValueError` for a wrong URL."""
-    return ((CONFIGURATION, webhook_configuration(at, ca_bundle)),)
-
-
 def client_config(at: Service | str, path: str, ca_bundle: bytes) -> dict[str, Any]:
     """Return where the API server calls `path`: of the service, or below the https URL."""
     bundle = b64encode(ca_bundle).decode()

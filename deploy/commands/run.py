@@ -53,6 +53,26 @@ StatusPort = Annotated[
         rich_help_panel=_PROCESS,
     ),
 ]
+BudgetMetrics = Annotated[
+    bool,
+    typer.Option(
+        "--budget-metrics",
+        envvar="GPUBINDER_BUDGET_METRICS",
+        help="Also show each tenant's budget as a metric: as many series as there are budgets.",
+        rich_help_panel=_PROCESS,
+    ),
+]
+TellEnd = Annotated[
+    float,
+    typer.Option(
+        "--tell-end",
+        envvar="GPUBINDER_TELL_END",
+        metavar="SECONDS",
+        min=0,
+        help="Keep the pages up this long after what must stop the process, so that a scrape sees why.",
+        rich_help_panel=_PROCESS,
+    ),
+]
 LogFormat = Annotated[Form, typer.Option("--log-format", help="How log lines look.", rich_help_panel=_PROCESS)]
 LogLevel = Annotated[Level, typer.Option("--log-level", help="From which level on.", rich_help_panel=_PROCESS)]
 WebhookPort = Annotated[
@@ -112,6 +132,8 @@ def run(
     role: Roles = None,
     no_accounting: NoAccounting = False,
     status_port: StatusPort = 8080,
+    budget_metrics: BudgetMetrics = False,
+    tell_end: TellEnd = 0.0,
     log_format: LogFormat = Form.AUTO,
     log_level: LogLevel = Level.INFO,
     webhook_port: WebhookPort = 8443,
@@ -146,14 +168,14 @@ def run(
     """
     from deploy.serving import Serving
 
-    if (tls_cert is None) != (tls_key is None):
-        raise typer.BadParameter("--tls-cert and --tls-key belong together")
     roles = _roles(role, no_accounting=no_accounting, register=bool(register_webhooks))
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     configure(log_format, log_level)
     door = _door(data / "tls", tls_cert, tls_key, tls_ca, register_webhooks, webhook_client_ca)
     linger = _pod_linger() if webhook_linger is None else webhook_linger
-    serving = Serving(roles, door, webhook_port, linger, status_port or None)
+    serving = Serving(
+        roles, door, webhook_port, linger, status_port or None, budget_metrics=budget_metrics, tell_end_s=tell_end
+    )
     carry_out(_run(reach, o.KubeOptions(kubeconfig, context, namespace), serving))
 
 
@@ -176,6 +198,8 @@ def _door(
 ) -> "Door":
     from deploy.front_door import Door, address
 
+    if (cert is None) != (key is None):
+        raise typer.BadParameter("--tls-cert and --tls-key belong together")
     if at:
         try:
             address(at)

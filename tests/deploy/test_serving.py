@@ -20,7 +20,7 @@ from deploy.front_door import Door, FrontDoor, address, hosts, register
 from deploy.serving import causes, kept
 from deploy.status_page import StatusPage
 from deploy.world.apiserver import ApiServer
-from schemas.admission import CONFIGURATION, CONFIGURATION_NAME
+from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 from webhooks.configuration import Service
 
 
@@ -150,12 +150,12 @@ def test_where_the_api_server_calls() -> None:
 
 
 async def test_webhooks_are_registered_and_updated() -> None:
-    """Registering twice leaves one configuration, which names the newer authority; the same is not written again."""
-    api = ApiServer(resources=(CONFIGURATION,))
+    """Registered twice, one of each sort stands, of the newer authority; the same is not written again."""
+    api = ApiServer(resources=(CONFIGURATION, VALIDATING_CONFIGURATION))
     at = "https://192.0.2.7:8443"
 
     async def registered(bundle: bytes) -> Any:  # noqa: ANN401 - any JSON
-        await register(api, at, bundle)
+        await register(api, at, bundle, "home")
         return msgspec.json.decode(await api.get(CONFIGURATION, "", CONFIGURATION_NAME))
 
     one, again, other = [await registered(bundle) for bundle in (b"first", b"first", b"second")]

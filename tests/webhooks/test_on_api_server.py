@@ -13,7 +13,8 @@ import pytest
 from binder.kube_client import KubeClient
 from binder.memory_journal import MemoryJournal
 from schemas.admission import CONFIGURATION, CONFIGURATION_NAME
-from schemas.kinds import GPU_CLASS, KUBEVIRT, POD, VMI
+from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE, POD, VMI
+from schemas.names import VGPU_LABEL
 from schemas.streams import EVENTS
 from tests.cluster.api import MERGE, Api, Object, Refused
 from tests.cluster.controlplane import ControlPlane
@@ -69,6 +70,7 @@ async def front(control_plane: ControlPlane, api: Api, namespace: str, files: Pa
     """Stand the webhooks up and register them; the block begins when the API server asks them."""
     if await api.find(f"/api/v1/namespaces/{HOME}") is None:
         await api.create("/api/v1/namespaces", {"metadata": {"name": HOME}})
+    await api.patch(NAMESPACE.path(name=namespace), {"metadata": {"labels": {VGPU_LABEL: "true"}}})
     await api.create(GPU_CLASS.path(), CLASS)
     await api.create(KUBEVIRT.path(HOME), CR)
     kube = await KubeClient.connect(kubeconfig=str(control_plane.kubeconfig(GPUBINDER)))
