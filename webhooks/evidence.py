@@ -80,7 +80,7 @@ class FreshReads:
     def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float, took: Callable[[float], None]) -> None:
         self._kube, self._readers, self._timeout_s, self._took = kube, readers, timeout_s, took
         self._kubevirts = SharedRead(self._kubevirt)
-        self._home: tuple[str, str] | None = None
+        self._kubevirt_at: tuple[str, str] | None = None
         self._all_classes = SharedRead(lambda: self._list(GPU_CLASS))
         self._classes: dict[str, SharedRead[ClassView | None]] = {}
         self._homes: dict[str, SharedRead[NamespaceView | None]] = {}
@@ -193,13 +193,13 @@ class FreshReads:
         is as new as that, and has every watch told how far it is (measured: 45 ms at the median for a quiet kind, and
         most of the processor time of an admission).
         """
-        if self._home is not None:
-            body = await self._here(*self._home)
+        if self._kubevirt_at is not None:
+            body = await self._here(*self._kubevirt_at)
             view = _view(self._readers.kubevirt, body, "the KubeVirt resource") if body is not None else None
             if view is not None and not view.deleting:
                 return view
         found = await self._found_kubevirt()
-        self._home = (found.namespace, found.name) if found is not None else None
+        self._kubevirt_at = (found.namespace, found.name) if found is not None else None
         return found
 
     async def _here(self, namespace: str, name: str) -> bytes | None:
