@@ -81,6 +81,7 @@ class FreshReads:
         self._kube, self._readers, self._timeout_s, self._took = kube, readers, timeout_s, took
         self._kubevirts = SharedRead(self._kubevirt)
         self._kubevirt_at: tuple[str, str] | None = None
+        self._lists_alone = False
         self._all_classes = SharedRead(lambda: self._list(GPU_CLASS))
         self._classes: dict[str, SharedRead[ClassView | None]] = {}
         self._homes: dict[str, SharedRead[NamespaceView | None]] = {}
@@ -193,7 +194,7 @@ class FreshReads:
         is as new as that, and has every watch told how far it is (measured: 45 ms at the median for a quiet kind, and
         most of the processor time of an admission).
         """
-        if self._kubevirt_at is not None:
+        if self._kubevirt_at is not None and not self._lists_alone:
             body = await self._here(*self._kubevirt_at)
             view = _view(self._readers.kubevirt, body, "the KubeVirt resource") if body is not None else None
             if view is not None and not view.deleting:
@@ -203,13 +204,14 @@ class FreshReads:
         return found
 
     async def _here(self, namespace: str, name: str) -> bytes | None:
-        """Return the resource of this name; None also where we may list alone: then the list tells."""
+        """Return the resource of this name; None from now on where we may list alone."""
         try:
             return await self._found(KUBEVIRT, namespace, name)
         except ApiError as error:
-            if error.code == HTTPStatus.FORBIDDEN:
-                return None
-            raise
+            if error.code != HTTPStatus.FORBIDDEN:
+                raise
+            self._lists_alone = True
+            return None
 
     async def _found_kubevirt(self) -> KubeVirtView | None:
         views = [_view(self._readers.kubevirt, item, "the KubeVirt resource") for item in await self._list(KUBEVIRT)]
