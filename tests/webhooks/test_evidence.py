@@ -103,7 +103,7 @@ async def test_a_kubevirt_that_moved_is_found(desk: Desk) -> None:
     await desk.create(NAMESPACE, "elsewhere", {})
     await desk.create(KUBEVIRT, "kubevirt", {}, namespace="elsewhere")
     await desk.vmi(vmi())
-    found = [request.kubevirt.namespace for request in desk.clerk.asked if request.kubevirt]  # type: ignore[union-attr]
+    found = [one.kubevirt.namespace for one in desk.clerk.asked if isinstance(one, VmiRequest) and one.kubevirt]
 
     assert found == ["cozy-kubevirt", "elsewhere"]
 
