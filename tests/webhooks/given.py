@@ -18,7 +18,7 @@ from deploy.world.apiserver import ApiServer
 from deploy.world.patches import json_patch
 from schemas.answers import Answer, encode_answer
 from schemas.decisions import Decision
-from schemas.events import AnyEvent, PodRequest, VmiRequest, decode_event
+from schemas.events import MESSAGE_KINDS, AnyEvent, PodRequest, VmiRequest, decode_event
 from schemas.frames import Entry, Epoch, Frame, encode_record
 from schemas.kinds import GPU_CLASS, KUBEVIRT, POD, VMI, Resource
 from schemas.names import VGPU_LABEL
@@ -153,7 +153,7 @@ class Clerk:
     async def open_epoch(self, versions: tuple[int, ...] = (1,)) -> None:
         """Announce which message versions are read."""
         last = (await self.journal.info(EVENTS)).last
-        epoch = Epoch("log", 1, "clerk", "n", "test", 1, last, versions)
+        epoch = Epoch("log", 1, "clerk", "n", "test", 1, last, versions, message_kinds=MESSAGE_KINDS)
         await self.journal.append(DECISIONS, DECISIONS_EPOCH, encode_record(epoch), message_id="")
 
     async def run(self) -> None:
