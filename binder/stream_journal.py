@@ -10,7 +10,7 @@ from secrets import token_hex
 import msgspec
 
 from binder.jetstream import Connection
-from binder.journal import Message, StreamInfo, check_size, outgoing_headers
+from binder.journal import Message, StreamInfo, Unavailable, check_size, outgoing_headers
 from binder.stream_api import API, NOT_FOUND, Ack, Delivery, Described, Fetched, fetched, refusal
 from binder.stream_reader import StreamReader
 
@@ -48,7 +48,8 @@ class JetStreamJournal:
         """Store one message and return its sequence; see `Journal.append`. Many may run side by side."""
         outgoing = outgoing_headers(stream, message_id, expected_last, headers)
         check_size(stream, subject, body, outgoing, self._connection.payload_max)
-        return self._acked(stream, await self._connection.call(subject, body, headers=outgoing))
+        async with self._connection.doubt.judged():
+            return self._acked(stream, await self._connection.call(subject, body, headers=outgoing))
 
     async def append_batch(self, stream: str, parts: Sequence[tuple[str, bytes]]) -> int:
         """Store all parts next to each other, or none; return the last one's sequence.
@@ -65,7 +66,8 @@ class JetStreamJournal:
             check_size(stream, subject, body, headers, self._connection.payload_max)
             if not commit:
                 await self._connection.send(subject, body, headers=headers)
-        return self._acked(stream, await self._connection.call(subject, body, headers=headers))
+        async with self._connection.doubt.judged():
+            return self._acked(stream, await self._connection.call(subject, body, headers=headers))
 
     def _acked(self, stream: str, answer: Delivery) -> int:
         ack = msgspec.json.decode(answer.data, type=Ack)
@@ -83,13 +85,12 @@ class JetStreamJournal:
 
     async def _fetch(self, stream: str, request: Mapping[str, object]) -> Message | None:
         question = msgspec.json.encode(request)
-        answer = await self._connection.call(f"{API}.STREAM.MSG.GET.{stream}", question, insist=True)
-        reply = msgspec.json.decode(answer.data, type=Fetched)
-        if reply.error is None and reply.message is not None:
-            return fetched(reply.message)
-        if reply.error is not None and reply.error.err_code != NOT_FOUND:
-            raise refusal(reply.error, stream)
-        return None
+        async with self._connection.doubt.judged():
+            answer = await self._connection.call(f"{API}.STREAM.MSG.GET.{stream}", question, insist=True)
+            reply = msgspec.json.decode(answer.data, type=Fetched)
+            if reply.error is not None and reply.error.err_code != NOT_FOUND:
+                raise refusal(reply.error, stream)
+            return fetched(reply.message) if reply.error is None and reply.message is not None else None
 
     async def info(self, stream: str) -> StreamInfo:
         """Return the stream's bounds from its leader. Raises `Unavailable`, `Unclear`, `LookupError`."""
@@ -107,8 +108,11 @@ class JetStreamJournal:
 
         `insist`: put it again until it is answered; for what changes nothing.
         """
-        answer = await self._connection.call(f"{API}.{call}", msgspec.json.encode(request), insist=insist)
-        described = msgspec.json.decode(answer.data, type=Described)
-        if described.error is not None:
-            raise refusal(described.error, stream)
-        return described
+        async with self._connection.doubt.judged():
+            answer = await self._connection.call(f"{API}.{call}", msgspec.json.encode(request), insist=insist)
+            described = msgspec.json.decode(answer.data, type=Described)
+            if described.error is not None:
+                raise refusal(described.error, stream)
+            if described.hearsay:
+                raise Unavailable(f"stream {stream}: the server that answers hears of no leader")
+            return described
