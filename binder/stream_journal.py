@@ -106,13 +106,14 @@ class JetStreamJournal:
     async def manage(self, call: str, request: Mapping[str, object], stream: str, *, insist: bool = False) -> Described:
         """Call JetStream's management interface. Raises what `binder.stream_api.refusal` makes of an error.
 
-        `insist`: put it again until it is answered; for what changes nothing.
+        `insist`: put it again until it is answered by who leads the stream; for what changes nothing.
         """
         async with self._connection.doubt.judged():
             answer = await self._connection.call(f"{API}.{call}", msgspec.json.encode(request), insist=insist)
             described = msgspec.json.decode(answer.data, type=Described)
             if described.error is not None:
                 raise refusal(described.error, stream)
-            if described.hearsay:
+            if described.hearsay and insist:
+                # Who makes or checks streams may read any member's word on their settings.
                 raise Unavailable(f"stream {stream}: the server that answers hears of no leader")
             return described

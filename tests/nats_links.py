@@ -11,6 +11,9 @@ from typing_extensions import override
 from deploy.local import LocalNatsCluster, NatsServer
 from tests.wire import Wire
 
+_NOBODY = 9
+"""A port at which nothing listens: that of a service which throws everything away."""
+
 
 class _Member(NatsServer):
     """A member that knows each other one by a wire of its own."""
@@ -22,7 +25,8 @@ class _Member(NatsServer):
         text = super().config()
         for port, wire in self.ways.items():
             text = text.replace(f"nats://127.0.0.1:{port}", f"nats://127.0.0.1:{wire.port}")
-        return text
+        # What members tell each other of a third one would lead past the wires.
+        return text.replace("cluster {", f'cluster {{ advertise: "127.0.0.1:{_NOBODY}",')
 
 
 class LinkedNats(LocalNatsCluster):

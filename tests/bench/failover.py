@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from statistics import fmean
 
+from deploy.child import Child
 from deploy.local import LocalNatsCluster
 from schemas.streams import DECISIONS
 from tests.bench import admission, burst
@@ -24,7 +25,7 @@ from tests.servers import stream_leader
 
 NODES, UNITS = 50, 8
 RATE, STRETCH_S = 3, 20
-ROUNDS = 7
+ROUNDS = 5
 SECONDS = 120.0
 CALM_S = 6.0
 """Between two deaths: longer than any lease, and enough for who came back to have read the log."""
@@ -109,11 +110,14 @@ async def _deaths(here: Ground, say: Say, what: str, kill: Kill) -> list[float]:
     return seconds
 
 
+async def _leader(ready: Stack) -> tuple[Child, int]:
+    """Return the process that leads every role, the other one being warm, and the port of its status page."""
+    child = ready.processes.children[await eventually(lambda: ready.holder("binder"), "the binder is led")]
+    return child, int(child.argv[child.argv.index("--status-port") + 1])
+
+
 async def _kill_leader(ready: Stack) -> Callable[[], Awaitable[None]]:
-    """Kill the process that leads every role; the other one is warm."""
-    leader = await eventually(lambda: ready.holder("binder"), "the binder is led")
-    child = ready.processes.children[leader]
-    port = int(child.argv[child.argv.index("--status-port") + 1])
+    child, port = await _leader(ready)
 
     async def mend() -> None:
         child.spawn()
@@ -121,9 +125,20 @@ async def _kill_leader(ready: Stack) -> Callable[[], Awaitable[None]]:
         async def warm() -> bool:
             return await asyncio.to_thread(answers, port, "/readyz")
 
-        await eventually(warm, f"{leader} follows the log again")
+        await eventually(warm, f"{child.name} follows the log again")
 
     child.kill()
+    return mend
+
+
+async def _freeze_leader(ready: Stack) -> Callable[[], Awaitable[None]]:
+    """Freeze it: to everyone else that is a machine that went without a word."""
+    child, _ = await _leader(ready)
+
+    async def mend() -> None:
+        child.resume()
+
+    child.pause()
     return mend
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ async def _follower(nats: LinkedNats) -> NatsServer:
 async def _on_the_leader(nats: LinkedNats) -> Connection:
     """Make the streams; return a connection to the server that leads EVENTS."""
     maker = await connect(Access(tuple(nats.urls)), pytest.fail)
-    await create_streams(JetStreamJournal(maker), replicas=3)
+    await patient(partial(create_streams, JetStreamJournal(maker), replicas=3))
     await maker.close()
     return await connect(Access(((await stream_leader(nats, EVENTS)).url,)), pytest.fail)
 
