@@ -33,13 +33,15 @@ class Processes:
         env: Mapping[str, str] | None = None,
         *,
         health: int = 0,
+        port: int = 0,
         nats: str = "",
         kubeconfig: Path | None = None,
         program: Sequence[str] = GPUBINDER,
     ) -> Child:
         """Start a process that runs `roles`; it is known as `name` from then on.
 
-        `health`: port of its status page. `nats`, `kubeconfig`: a way of its own to NATS and the API server.
+        `health`: port of its status page. `port`: that of its webhooks, where they are one replica of some.
+        `nats`, `kubeconfig`: a way of its own to NATS and the API server.
         `program`: another version of ours.
         """
         argv = [*program, "run", "--nats", nats or self._nats, "--kubeconfig", str(kubeconfig or self._kubeconfig)]
@@ -47,7 +49,7 @@ class Processes:
         for role in roles:
             argv += ["--role", role]
         if "webhooks" in roles:
-            argv += [*self._tls, "--webhook-port", str(self.port)]
+            argv += [*self._tls, "--webhook-port", str(port or self.port)]
         child = Child(name, argv, self._directory / f"{name}.log", env)
         child.spawn()
         self.children[name] = child
