@@ -4,12 +4,13 @@ Bodies and headers are measured before sending; answers are read in `binder.stre
 messages come from raw pulls (`binder.stream_reader`).
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from secrets import token_hex
 
 import msgspec
 
-from binder.jetstream import Connection
+from binder.jetstream import AGAIN_SECONDS, Connection
 from binder.journal import Message, StreamInfo, Unavailable, check_size, outgoing_headers
 from binder.stream_api import API, NOT_FOUND, Ack, Delivery, Described, Fetched, fetched, refusal
 from binder.stream_reader import StreamReader
@@ -18,6 +19,14 @@ _BATCH_ID = "Nats-Batch-Id"
 _BATCH_SEQUENCE = "Nats-Batch-Sequence"
 _BATCH_COMMIT = "Nats-Batch-Commit"
 _BATCH_MAX = 1000
+
+
+LED_SECONDS = 10.0
+"""How long a stream may be without a leader before that is told to who asks about it; an election takes less."""
+
+
+class Leaderless(Unavailable):
+    """A member told of its own copy, which may be old: it hears of no leader (C62)."""
 
 
 class JetStreamJournal:
@@ -94,10 +103,21 @@ class JetStreamJournal:
 
     async def info(self, stream: str) -> StreamInfo:
         """Return the stream's bounds from its leader. Raises `Unavailable`, `Unclear`, `LookupError`."""
-        described = await self.manage(f"STREAM.INFO.{stream}", {}, stream, insist=True)
-        state = described.state
+        state = (described := await self._told_by_leader(stream)).state
         first = state.first_seq if state.messages else state.last_seq + 1
         return StreamInfo(first, state.last_seq, state.messages, state.bytes, described.created)
+
+    async def _told_by_leader(self, stream: str) -> Described:
+        """Ask until whoever answers hears of a leader: an election takes seconds. Raises `Leaderless` if it lasts."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LED_SECONDS
+        while True:
+            try:
+                return await self.manage(f"STREAM.INFO.{stream}", {}, stream, insist=True)
+            except Leaderless:
+                if loop.time() >= end:
+                    raise
+            await asyncio.sleep(AGAIN_SECONDS)
 
     async def purge_below(self, stream: str, sequence: int) -> None:
         """Remove the messages before `sequence`; for snapshots, the server refuses it for the logs."""
@@ -115,5 +135,5 @@ class JetStreamJournal:
                 raise refusal(described.error, stream)
             if described.hearsay and insist:
                 # Who makes or checks streams may read any member's word on their settings.
-                raise Unavailable(f"stream {stream}: the server that answers hears of no leader")
+                raise Leaderless(f"stream {stream}: the server that answers hears of no leader")
             return described
