@@ -43,12 +43,14 @@ async def measure(here: Ground, say: Say) -> list[Figure]:
     many = await burst.with_program(here, cluster=True)
     figures.append(beside(f"three NATS servers: burst of {burst.VMS} VMs, beside one", many, burst.UNIT, one))
     leader = await _deaths(here, say, "leader killed", _kill_leader)
+    frozen = await _deaths(here, say, "leader frozen", _freeze_leader)
     server = await _deaths(here, say, "NATS leader killed", _kill_server)
-    return (
-        figures
-        + _costs("leader killed, warm standby: next pin", leader, AIM_S)
-        + _costs("NATS server that leads the log killed: next pin", server)
-    )
+    return [
+        *figures,
+        *_costs("leader killed, warm standby: next pin", leader, AIM_S),
+        *_costs("leader frozen or its machine lost, warm standby: next pin", frozen, AIM_S),
+        *_costs("NATS server that leads the log killed: next pin", server),
+    ]
 
 
 def _costs(name: str, seconds: list[float], aim: float | None = None) -> list[Figure]:
