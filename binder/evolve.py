@@ -172,8 +172,10 @@ def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
     """
     state = book.state
     bounded = bound_reached(decided)
+    if is_adoption(state, decided):
+        return
     evolve_licences.settle(book, decided, bounded=bounded)
-    if not book.may_place_claims() or is_adoption(state, decided):
+    if not book.may_place_claims():
         return
     if not bounded:
         for key in list(state.dirty_holdings) if state.dirty_holdings else ():

@@ -75,6 +75,7 @@ class Picture:
         self.held = HeldClaims()
         self.kept = ""
         self.adopting = False
+        self.generation = 0
         self.rewinds = 0
         self.listeners: list[Listener] = []
 
@@ -85,6 +86,7 @@ class Picture:
 
     def _begin(self, genesis: Genesis) -> None:
         """Forget what another generation observed and decided (T4)."""
+        self.generation = genesis.generation
         if genesis.adopts:
             self.adopting, self.sequence = True, genesis.events_last
             for table in (
