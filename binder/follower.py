@@ -176,6 +176,8 @@ class Follower:
                         await self._prove_inputs(due)
             finally:
                 reading.cancel()
+                # Its end is waited for: what is read from can't be closed before.
+                await asyncio.wait({reading})
             self._waiting.extend(reading.result())
 
     async def _run(self, events: AsyncIterator[list[Message]]) -> list[Message]:

@@ -4,7 +4,7 @@ from typing_extensions import override
 
 from schemas.kinds import KUBEVIRT, VM, VMI
 from tests.simulation.acts.act import Act
-from tests.simulation.takeover import Loss, lose
+from tests.simulation.takeover import Loss, go_back, lose
 from tests.simulation.weather import Spell
 from tests.simulation.world import World, leader
 
@@ -161,9 +161,7 @@ class Restore(Act, frozen=True):
     def begin(self, world: World) -> None:
         """Go back in time."""
         if world.backup is not None:
-            world.restored += 1
-            world.cluster.kubevirt.start_anew()
-            world.cluster.api.store.restore(world.backup)
+            go_back(world, world.backup)
 
 
 class KubeVirtAway(Act, frozen=True):
