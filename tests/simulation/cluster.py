@@ -18,7 +18,7 @@ from deploy.world.scheduler import Scheduler
 from deploy.world.virt_names import CONTROLLER_ACCOUNT, CONTROLLER_REVISION, SECRET, account
 from deploy.world.virt_webhooks import VirtApi
 from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE, NODE, PV, PVC, Resource
-from schemas.names import HOSTNAME_LABEL
+from schemas.names import HOSTNAME_LABEL, VGPU_LABEL
 from tests.simulation.chance import Chance
 from tests.simulation.disks import Disks, volume
 from tests.simulation.labels import (
@@ -129,7 +129,7 @@ class Cluster:
 
     def admit(self, tenant: str) -> None:
         """Give a tenant its namespace, and a disk in each zone."""
-        self._put(NAMESPACE, "", {"metadata": {"name": tenant}})
+        self._put(NAMESPACE, "", {"metadata": {"name": tenant, "labels": {VGPU_LABEL: "true"}}})
         for zone in ZONES:
             name = f"disk-{zone}"
             if self.find(PV, f"{tenant}-{name}") is None:

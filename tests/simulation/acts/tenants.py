@@ -5,8 +5,8 @@ from typing_extensions import override
 
 from binder.kube import PatchKind
 from deploy.world.manifests import Obj, decode, dig, encode, key_of, meta, owner_reference
-from deploy.world.virt_names import DATA_VOLUME, WFFC
-from schemas.kinds import GPU_CLAIM, GPU_CLASS, POD, PVC, VM, VMI
+from deploy.world.virt_names import WFFC
+from schemas.kinds import DATA_VOLUME, GPU_CLAIM, GPU_CLASS, POD, PVC, VM, VMI
 from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE
 from tests.simulation.acts.act import Act, create, delete, hands, launchers, vm_key
 from tests.simulation.cluster import gpu_class
