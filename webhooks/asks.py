@@ -10,6 +10,7 @@ from binder.journal import Journal, Unavailable, Unclear
 from schemas.answers import Answer, decode_answer
 from schemas.events import PodRequest, VmiRequest, encode_event
 from schemas.streams import EVENTS, EVENTS_REQUEST
+from webhooks import told
 from webhooks.answers import Answers, Skipped
 from webhooks.refusals import RecentRefusals
 from webhooks.reviews import UNREADABLE, TurnedAway
@@ -77,6 +78,7 @@ class Asks:
                 either: set[asyncio.Future[Any]] = {publishing, waiter.future}
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if not waiter.future.done():
+                    told.stored(publishing.result())
                     self._answers.published(waiter, publishing.result())
                 step.doing, step.published = "the binder gave no answer in time", True
                 return await waiter.future
