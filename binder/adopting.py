@@ -14,12 +14,12 @@ from binder.decide_set import claim_name
 from binder.evolve import Spent
 from binder.following import place_of
 from binder.holdings import units_of
-from binder.launchers import claim_names, class_entries, gated_launchers, newest
+from binder.launchers import claim_names, class_entries, gated_launchers, is_ours, newest
 from binder.state import GpuSet, Holding
 from binder.usage import Amounts, units
 from schemas import decisions as d
 from schemas.claims import Phase
-from schemas.names import GATE, KUBEVIRT_DEVICES, POLICY_WAIT
+from schemas.names import GATE, KUBEVIRT_DEVICES
 from schemas.objects import ClaimView, PodView, Stamp, VmiView
 from schemas.reasons import Unkept
 
@@ -71,7 +71,7 @@ def admission(book: Book, vmi: VmiView) -> d.LauncherAdopted | None:
 
 def booking(book: Book, vmi: VmiView) -> d.SetAdopted | None:
     """Return the booking that a VMI's launcher shows, None where it shows none, or one that is not ours."""
-    if vmi.uid in book.state.sets or vmi.policy not in {"", POLICY_WAIT}:
+    if vmi.uid in book.state.sets or not is_ours(vmi):
         return None
     pod = let_go(book, vmi)
     if pod is None:

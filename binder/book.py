@@ -7,14 +7,14 @@ all of them anew, and `invariants.check` compares the two.
 import heapq
 from typing import cast
 
-from binder.class_use import VMIS
+from binder.declaring import VMIS, VMS
 from binder.holdings import share_of
 from binder.launchers import claim_names
 from binder.licence_copies import LicenceCopy
 from binder.picture import Picture
 from binder.settings import settings_of
 from binder.skips import deadlines_of
-from binder.state import NEEDED_KINDS, Admitted, GpuSet, Holding, Session, State, Touch, is_current
+from binder.state import DECLARING_KINDS, NEEDED_KINDS, Admitted, GpuSet, Holding, Session, State, Touch, is_current
 from binder.usage import Share, booking_of, claims_of
 from schemas.objects import AnyView, BudgetView, ClassView, PodView, TenantView, VmView
 
@@ -30,7 +30,10 @@ INDEXED_FIRST = (
     "virtualmachineinstances",
     "persistentvolumeclaims",
     "gpuclaims",
+    "virtualmachinepools",
+    "virtualmachineinstancereplicasets",
 )
+DECLARING = (VMS, VMIS, *DECLARING_KINDS)
 GROWN, SHRUNK = int(Touch.GROWN), int(Touch.SHRUNK)
 
 
@@ -58,6 +61,7 @@ class Book(Picture):
         for key, view in state.objects["pods"].items():
             self._index_object("pods", key, None, view)
         self.deadlines.extend((admitted.at_ns + ADMITTED_KEPT_NS, uid) for uid, admitted in state.admitted.items())
+        self.deadlines.extend(self.starts.dues())
         heapq.heapify(self.deadlines)
         for uid in {**state.sets, **state.dirty_sets}:
             self.line_up(uid)
@@ -118,6 +122,8 @@ class Book(Picture):
             self.behind.pop(kind, None)
         elif kind in NEEDED_KINDS:
             self.behind[kind] = True
+        for uid in self.starts.overdue(session) if kind == VMIS else ():
+            self.mark(uid)
         if kind == VMIS and self.class_use.deleting:
             self.class_use.weigh_leaving()
 
@@ -133,6 +139,8 @@ class Book(Picture):
 
     def _index_object(self, kind: str, key: str, before: AnyView | None, view: AnyView | None) -> None:
         self.index.move(key, before, view)
+        if kind in DECLARING:
+            self.declared.changed(kind, before, view)
         match kind:
             case "nodes":
                 self.usage.rank(key)
@@ -235,6 +243,7 @@ class Book(Picture):
             for key in self.held.members.of(uid):
                 self._take("holdings", key, share_of(self.state, self.state.holdings[key]))
                 self.held.weigh(key)
+        self.starts.index_set(uid, before, after)
         self.troubles.index_set(uid, before, after)
         self._await(uid, before, after)
         share = (after.node, after.requests) if after is not None and after.node else None

@@ -11,39 +11,67 @@ from binder import by_hand
 from binder.adopting import taking_over
 from binder.book import Book
 from binder.decide_classes import guarding
+from binder.decide_ends import booked_node, ended_unseen, ending
 from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
 from binder.decide_licences import licensing
-from binder.decide_set import ended_unseen, ending, opening, placing, telling
+from binder.decide_set import opening, placing, telling
+from binder.decide_writes import answer_order, answer_write
 from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
+from binder.holdings import as_decided
 from binder.keeping import letting_go
 from binder.launchers import may_be_served
 from binder.licences import licences_due
 from binder.moving import moving
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
+from binder.starting import dry, hearing, starting, starts_due
 from binder.touched import Touched
 from schemas import decisions as d
 from schemas import events as e
+from schemas.answers import Answer
 from schemas.objects import ClaimView, VmiView
 
 
-def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
-    """Yield the decisions of one input; the caller folds each before it asks on."""
-    # 1. Somebody waits for an answer.
-    if isinstance(event, e.VmiRequest):
-        yield answer_vmi(event, book.settings.policy)
-    elif isinstance(event, e.PodRequest):
-        yield answer_pod(event)
-    elif isinstance(event, e.Command):
-        yield from by_hand.answer(book, event)
-    if not is_left_over(book):
-        # Most inputs: nothing that was folded concerns a pass or a finalizer.
-        return
-    spent = Spent()
-    for decision in _steps(book, spent):
+def decide(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:
+    """Yield the decisions of one input; the caller folds each before it asks on. `spent`: nothing yet."""
+    for decision in _all(book, event, spent):
         spent.add(decision)
         yield decision
+
+
+def _all(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:
+    # 1. Somebody waits for an answer.
+    answered = answer(book, event)
+    if answered is not None:
+        yield answered
+    elif isinstance(event, e.StartRequest):
+        yield from hearing(book, event)
+    elif isinstance(event, e.Command):
+        yield from by_hand.answer(book, event)
+    if is_left_over(book):
+        # For most inputs it is not: nothing that was folded concerns a pass or a finalizer.
+        yield from _steps(book, spent)
+
+
+def answer_dry(book: Book, event: e.AnyEvent) -> Answer | None:
+    """Return what an admission request would be answered, None for anything else: nothing is booked (T19)."""
+    return dry(book, event) if isinstance(event, e.StartRequest) else answer(book, event)
+
+
+def answer(book: Book, event: e.AnyEvent | None) -> Answer | None:
+    """Return the answer to an admission request that books nothing, None where the event is none."""
+    match event:
+        case e.VmiRequest():
+            return answer_vmi(as_decided(book.state, event), book.settings.policy)
+        case e.PodRequest():
+            return answer_pod(event, booked_node(book, event))
+        case e.WriteRequest():
+            return answer_write(book, event)
+        case e.OrderRequest():
+            return answer_order(book, event)
+        case _:
+            return None
 
 
 def _steps(book: Book, spent: Spent) -> Iterator[d.Decision]:
@@ -77,7 +105,7 @@ def is_left_over(book: Book) -> bool:
 def has_work(book: Book) -> bool:
     """Say whether a pass has something to look at; without KubeVirt, held claims and pods that end (C61)."""
     if not book.behind:
-        return is_dirty(book.state)
+        return is_dirty(book.state) or starts_due(book)
     if not book.may_place_claims():
         return False
     state = book.state
@@ -101,10 +129,6 @@ def may_finalize(book: Book) -> bool:
 
 
 def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
-    for claim in _undecided_claims(book) if book.state.dirty_claims and not book.behind else ():
-        if spent.is_all():
-            return
-        yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
     # 4. What ended frees its units.
     for uid in book.line.members(ENDS) if not book.behind else ():
         if spent.is_all():
@@ -123,13 +147,29 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         for decision in _placings(book, spent, left):
             again = again or leaves_a_node(book, decision) or _takes_over(book, decision)
             yield decision
+        if (kept := _kept_in_vain(book)) is not None and not spent.is_all():
+            again = True
+            yield kept
         if not (again or is_torn(book)) or spent.is_all() or left.full:
             break
-    # 6. Who got no place hears why, as things stand now that everyone was served (C59).
+    # 6. Claims go that no set has by now: one that was opened just now has those that a lost log made for it (T14).
+    for claim in _undecided_claims(book) if book.state.dirty_claims and not book.behind else ():
+        if spent.is_all():
+            return
+        yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
+    # 7. Who got no place hears why, as things stand now that everyone was served (C59).
     if not book.behind:
         yield from _reasons(book, spent, left.sets)
     if book.held.line.groups:
         yield from telling_groups(book, spent, left.groups)
+
+
+def _kept_in_vain(book: Book) -> d.NodeKept | None:
+    """Give a node back that is kept for one that asks for nothing now: an order took what its budget had left."""
+    if book.behind or book.state.kept is None:
+        return None
+    ended = Keeping(book).ends()
+    return ended if ended is not None and not ended.node else None
 
 
 def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
@@ -146,6 +186,8 @@ def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
         yield from restoring(book, spent)
     if not book.behind:
         yield from _gated(book, spent, left.sets)
+        if book.state.asked:
+            yield from starting(book, spent)
     if book.state.troubles:
         yield from moving(book, spent)
     if book.held.line.groups:

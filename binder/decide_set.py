@@ -1,30 +1,25 @@
-"""What to do about one set: end it, open it, place it, or say why it waits."""
+"""What to do about one set: open it, place it, or say why it waits."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
 from binder.book import Book
 from binder.budgets import first_over, sentence, told_alike
-from binder.class_use import VMIS
 from binder.holdings import own_units
 from binder.launchers import class_entries, gated_launchers, may_be_served, names_gpus, volume_terms
 from binder.naming import held_claims
-from binder.order import ENDS
 from binder.placement import Need, fit, kept_from, nearest
-from binder.rules.serving import selector_accepts, terms_accept
 from binder.settings import is_paused
-from binder.skips import giving_up
-from binder.state import GpuSet, is_absent
+from binder.state import GpuSet, awaits_launcher
 from binder.usage import claims_of, units
 from schemas import decisions as d
 from schemas.names import GATE
 from schemas.objects import PodView, VmiView
-from schemas.reasons import GiveUp, Release, Wait
+from schemas.reasons import Wait
 
 CLAIM_NAME_MAX = 253
-STARTING_PHASES = ("", "Pending", "Scheduling")
 MESSAGES = {
     Wait.PAUSED: "placing is paused by the operator",
     Wait.NO_LAUNCHER: "the launcher pod was not admitted by this program, or another pod carries its stamp; "
@@ -47,76 +42,6 @@ MESSAGES = {
     "or when its resources, taints or readiness change",
     Wait.NO_ROOM_OTHER: "the nodes with free units lack cpu, memory or another resource the launcher requests",
 }
-
-
-def ending(book: Book, uid: str) -> Iterator[d.Decision]:
-    """End a booking that no pod needs any more, or that can't be written or kept; close a set whose VMI is gone.
-
-    Units are free when the launcher is gone or terminal, never on the VMI's phase alone.
-    """
-    gpu_set = book.state.sets.get(uid)
-    if gpu_set is None:
-        return
-    vmi = book.vmi_of(uid)
-    if gpu_set.node:
-        skipped = giving_up(gpu_set, book.state.now_ns)
-        if skipped is not None:
-            yield skipped
-        refused = skipped is not None and skipped.cause is GiveUp.REFUSED
-        why = Release.NODE_REFUSED if refused else _ended(book, gpu_set, vmi)
-        if why is None:
-            return
-        yield d.SetReleased(gpu_set.vmi, gpu_set.node, why)
-    if vmi is None:
-        yield d.SetClosed(gpu_set.vmi)
-
-
-def ended_unseen(book: Book) -> Iterator[d.SetReleased]:
-    """End the bookings whose pods have gone or ended where VMIs are not served: nobody will see theirs go (C61)."""
-    if not is_absent(book.state, VMIS):
-        return
-    for uid in book.line.members(ENDS):
-        gpu_set = book.state.sets[uid]
-        pod = book.state.pod(f"{gpu_set.vmi.namespace}/{gpu_set.pod}")
-        if pod is None or pod.uid != gpu_set.pod_uid or pod.ended:
-            why = Release.LAUNCHER_ENDED if pod is not None and pod.ended else Release.LAUNCHER_GONE
-            yield d.SetReleased(gpu_set.vmi, gpu_set.node, why)
-
-
-def _ended(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> Release | None:
-    if vmi is not None and gpu_set.temporary and not _may_take_over(book, gpu_set, book.launcher_of(vmi)):
-        return Release.LAUNCHER_CHANGED
-    pod = book.state.pod(f"{gpu_set.vmi.namespace}/{gpu_set.pod}")
-    if pod is None or pod.uid != gpu_set.pod_uid:
-        # A temporary pod shares its booking with the launcher that comes after it.
-        return None if _more_to_come(book, gpu_set, vmi) else Release.LAUNCHER_GONE
-    if pod.ended:
-        return None if _more_to_come(book, gpu_set, vmi) else Release.LAUNCHER_ENDED
-    if gpu_set.pinned:
-        return None
-    if gpu_set.refused:
-        return Release.PIN_REFUSED
-    return None if _still_fits(book, gpu_set, pod) else Release.LAUNCHER_CHANGED
-
-
-def _may_take_over(book: Book, gpu_set: GpuSet, launcher: PodView | None) -> bool:
-    """Say whether the launcher that follows a temporary pod asks for the same set; so does one that is not there."""
-    return launcher is None or launcher.uid == gpu_set.pod_uid or _requests_match(book, gpu_set, launcher)
-
-
-def _more_to_come(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> bool:
-    """Say whether a pod follows that the booking is kept for: not on a node that did not take the one before (D7)."""
-    if not gpu_set.temporary or vmi is None or vmi.deleting or vmi.phase not in STARTING_PHASES:
-        return False
-    return gpu_set.node not in book.skips.of(vmi.key)
-
-
-def _still_fits(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:
-    """Say whether a pod that is not pinned yet may be pinned to the booked node as it stands now."""
-    node = book.state.node(gpu_set.node)
-    if (pod.terms or ()) == gpu_set.terms or node is None:
-        return True
-    return selector_accepts(pod.node_selector, node) and terms_accept(pod.terms, node)
 
 
 def opening(book: Book, vmi: VmiView) -> d.SetOpened | None:
@@ -148,9 +73,9 @@ def _opened_with(book: Book, vmi: VmiView, gpu_set: GpuSet | None, pod: PodView)
     """
     if gpu_set is None or not _is_open(gpu_set):
         return _claims(book, vmi)
-    anew = None if _requests_match(book, gpu_set, pod) else _claims(book, vmi)
+    anew = None if requests_match(book, gpu_set, pod) else _claims(book, vmi)
     # Its class was edited between the start's admission and the opening, and edited back.
-    return anew if anew and _requests_match(book, replace(gpu_set, claims=anew), pod) else gpu_set.claims
+    return anew if anew and requests_match(book, replace(gpu_set, claims=anew), pod) else gpu_set.claims
 
 
 def _is_open(gpu_set: GpuSet | None) -> bool:
@@ -194,11 +119,14 @@ def placing(book: Book, vmi: VmiView, among: Collection[str] | None) -> d.SetPla
 
 
 def _pin_again(gpu_set: GpuSet, pod: PodView) -> d.SetPlaced | None:
-    """Pin the booked node again: the launcher follows its temporary pod, or its affinity was changed meanwhile."""
+    """Pin the booked node again: the launcher follows its temporary pod, or its affinity was changed meanwhile.
+
+    Or the set was booked at admission, and its launcher came behind our gate all the same.
+    """
     if pod.uid == gpu_set.pod_uid:
         if gpu_set.pinned or (pod.terms or ()) == gpu_set.terms:
             return None
-    elif not gpu_set.temporary or pod.gates != (GATE,):
+    elif pod.gates != (GATE,) or not (gpu_set.temporary or awaits_launcher(gpu_set)):
         return None
     return d.SetPlaced(gpu_set.vmi, gpu_set.node, pod.name, pod.uid, pod.terms or ())
 
@@ -255,7 +183,7 @@ def _standing(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need |
         return held
     if pod.gates != (GATE,):
         return Wait.FOREIGN_GATE
-    if not _requests_match(book, gpu_set, pod):
+    if not requests_match(book, gpu_set, pod):
         return Wait.REQUESTS_MISMATCH
     need = need_of(book, vmi, gpu_set, pod)
     if isinstance(need, Wait):
@@ -278,7 +206,7 @@ def need_of(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | W
     return Need(units(gpu_set), pod.requests, tolerations, pod.node_selector, pod.terms, volumes, skipped, own, kept)
 
 
-def _requests_match(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:
+def requests_match(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:
     """Say whether the pod requests exactly its set, of every resource that a class counts by."""
     asked, counted = units(gpu_set), book.class_resources
     requested = {name: amount for name, amount in pod.requests.items() if amount and (name in counted or name in asked)}

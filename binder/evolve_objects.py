@@ -6,7 +6,7 @@ Older sessions are ignored; a relist's end removes only what is absent and not n
 
 from msgspec.structs import replace
 
-from binder import evolve_holdings, evolve_licences
+from binder import evolve_holdings, evolve_licences, evolve_starts
 from binder.book import Book
 from binder.budgets import resolved
 from binder.evolve_sets import claims_went_back, forget_wait, pods_went_back
@@ -160,6 +160,7 @@ def _mark(book: Book, kind: str, before: AnyView | None, after: AnyView | None) 
             _mark_pod(book, before, after)
         case VmiView():
             _look_after(book, view.uid)
+            evolve_starts.seen(book, after)
             follow_pods(book, view.uid)
             if after is None or not _is_settled(book, after.uid):
                 book.mark(view.uid)
@@ -252,12 +253,9 @@ def _runs_on(book: Book, before: PodView, after: PodView) -> bool:
 
 
 def _mark_volume(book: Book, pvc_key: str) -> None:
-    for uid in book.index.pvc_vmis.of(pvc_key):
+    pods = [book.state.pod(key) for key in book.index.pvc_pods.of(pvc_key)]
+    for uid in (*book.index.pvc_vmis.of(pvc_key), *(pod.owner_uid for pod in pods if pod is not None)):
         book.mark(uid)
-    for key in book.index.pvc_pods.of(pvc_key):
-        pod = book.state.pod(key)
-        if pod is not None:
-            book.mark(pod.owner_uid)
 
 
 def _mark_claim(book: Book, before: AnyView | None, after: AnyView | None) -> None:

@@ -11,7 +11,7 @@ from binder.decide_set import need_of
 from binder.holdings import key_of
 from binder.judging import Asked, NodeVerdict, verdicts, volumes_of
 from binder.placement import Need
-from binder.state import GpuSet, Holding
+from binder.state import GpuSet, Holding, awaits_launcher
 from binder.usage import claims_of, units
 from schemas.decisions import TemplateClaim
 from schemas.objects import VmiView
@@ -80,6 +80,7 @@ def explain(book: Book, namespace: str, name: str, *, claim: bool = False) -> Ex
 
 def _placed(book: Book, gpu_set: GpuSet) -> Explanation:
     told = "pinned, our gate removed" if gpu_set.pinned else "booked, the pin is being written"
+    told = "booked at admission, its launcher is still to come" if awaits_launcher(gpu_set) else told
     told = gpu_set.leaving.message if gpu_set.leaving is not None else told
     return Explanation(
         gpu_set.vmi.namespace,

@@ -11,7 +11,7 @@ from binder import invariants_held
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.evolve import is_dirty, may_place
 from binder.launchers import may_be_served
-from binder.skips import deadlines_of
+from binder.skips import START_NS, deadlines_of
 from binder.state import GpuSet, State
 from binder.usage import units
 
@@ -73,11 +73,13 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "held line groups", book.held.line.groups
     yield "held line places", book.held.line.places
     yield "budgets", (book.budgets.limits, book.budgets.used, book.budgets.charges)
+    yield "declared", (book.declared.used, book.declared.counted, book.declared.below, book.declared.declarers)
     yield "settings", book.settings
     yield "behind", book.behind
     yield "skips", (book.skips.vms.table(), book.skips.open_dues())
     yield "booked on nodes", (book.troubles.sets.table(), book.troubles.holdings.table(), book.troubles.open_dues())
     yield "class use", (book.class_use.users.table(), book.class_use.due, book.class_use.deleting)
+    yield "starts", (book.starts.by_vm.table(), book.starts.unseen)
     yield "patience", book.patience.open_dues()
     yield "deadlines", sorted({due for due in book.deadlines if due[0] > state.now_ns and _is_set(state, due)})
 
@@ -87,7 +89,12 @@ def _is_set(state: State, due: tuple[int, str]) -> bool:
     at_ns, uid = due
     gpu_set, admitted = state.sets.get(uid), state.admitted.get(uid)
     awaited = (*deadlines_of(gpu_set), *deadlines_of(state.holdings.get(uid)))
-    return at_ns in awaited or (admitted is not None and admitted.at_ns + ADMITTED_KEPT_NS == at_ns)
+    asked = state.asked.get(uid)
+    return (
+        at_ns in awaited
+        or (admitted is not None and admitted.at_ns + ADMITTED_KEPT_NS == at_ns)
+        or (asked is not None and asked.at_ns + START_NS == at_ns)
+    )
 
 
 def _troubles(book: Book) -> Iterator[str]:
@@ -110,9 +117,10 @@ def _sets(state: State) -> Iterator[str]:
             yield f"{who} is kept under another uid than {gpu_set.vmi.uid}"
         if gpu_set.node:
             yield from _booking(who, gpu_set)
-            if gpu_set.pod_uid in pods:
+            if gpu_set.pod_uid and gpu_set.pod_uid in pods:
                 yield f"{who} and that of {pods[gpu_set.pod_uid]} are booked for one pod"
-            pods[gpu_set.pod_uid] = uid
+            elif gpu_set.pod_uid:
+                pods[gpu_set.pod_uid] = uid
         elif any((gpu_set.pod, gpu_set.pod_uid, gpu_set.requests, gpu_set.pinned, gpu_set.former, gpu_set.stuck_ns)):
             yield f"{who} has no node, and something of a booking"
         if max(gpu_set.confirmed, gpu_set.told) > gpu_set.stamp:
@@ -126,7 +134,7 @@ def _sets(state: State) -> Iterator[str]:
 
 def _booking(who: str, gpu_set: GpuSet) -> Iterator[str]:
     asked = units(gpu_set)
-    if not asked or not gpu_set.pod_uid:
+    if not asked or (not gpu_set.pod_uid and (gpu_set.pinned or gpu_set.former or gpu_set.temporary)):
         yield f"{who} is booked without claims or without a pod"
     if {resource: gpu_set.requests.get(resource, 0) for resource in asked} != asked:
         yield f"{who} asks {asked}, its booked pod requests {gpu_set.requests}"

@@ -59,6 +59,10 @@ class Unavailable(Exception):
     """A clear refusal that may pass: no stream leader, stream full, storage gone."""
 
 
+class Full(Unavailable):
+    """There is no room for it: the stream is at its limit, or the server's storage is (T8)."""
+
+
 class Denied(Exception):
     """The credentials do not allow what was asked; trying again does not help, other credentials do."""
 
@@ -135,8 +139,8 @@ class Journal(Protocol):
     ) -> int:
         """Store one message and return its sequence, fsynced.
 
-        Raises `WrongLastSequence`, `Unclear`, `Unavailable`, `Denied`, `ValueError` for a message that is too big
-        (body and headers are measured before sending, T5).
+        Raises `WrongLastSequence`, `Unclear`, `Unavailable` (`Full`), `Denied`, `ValueError` for a message that is
+        too big (body and headers are measured before sending, T5).
         A duplicate inside the server's window returns the first one's sequence.
         """
         ...

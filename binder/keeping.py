@@ -13,7 +13,7 @@ from binder.holdings import share_of
 from binder.launchers import may_run
 from binder.settings import is_paused
 from binder.skips import LEAVING_NS
-from binder.state import GpuSet
+from binder.state import GpuSet, awaits_launcher
 from binder.troubles import (
     GONE,
     GONE_NS,
@@ -45,7 +45,7 @@ MESSAGES = {
 }
 
 
-def letting_go(book: Book) -> Iterator[d.SetReleased | d.VmiGivenUp]:
+def letting_go(book: Book) -> Iterator[d.SetReleased | d.SetClosed | d.VmiGivenUp]:
     """End bookings on nodes that can't keep them: before the gated pods are served, since these need a place."""
     for name in nodes_to_leave(book):
         for gpu_set in _in_order(book, book.troubles.sets.of(name)):
@@ -82,11 +82,14 @@ def unkept(book: Book, name: str, claims: Sequence[d.TemplateClaim | d.HeldClaim
     return None if all(is_borne(book.state, taint, classes) for taint in lasting) else Unkept.NODE_TAINTED
 
 
-def let_go(book: Book, gpu_set: GpuSet, why: Unkept) -> Iterator[d.SetReleased | d.VmiGivenUp]:
+def let_go(book: Book, gpu_set: GpuSet, why: Unkept) -> Iterator[d.SetReleased | d.SetClosed | d.VmiGivenUp]:
     """End one booking where that starts nothing a second time: released, or its VMI given up; else nothing."""
     if waits_for_launcher(book, gpu_set):
         reason = Release.COMMANDED if why is Unkept.COMMANDED else Release.NODE_UNKEPT
         yield d.SetReleased(gpu_set.vmi, gpu_set.node, reason)
+        if gpu_set.start is not None:
+            # Nobody stands behind our gate: its launcher will, once the VMI is there.
+            yield d.SetClosed(gpu_set.vmi)
     elif is_stoppable(book, gpu_set):
         message = f"node {gpu_set.node} {MESSAGES[why]}: the VM had not started there, and is started anew"
         yield d.VmiGivenUp(gpu_set.vmi, gpu_set.node, why, message)
@@ -98,6 +101,9 @@ def waits_for_launcher(book: Book, gpu_set: GpuSet) -> bool:
     Where the pin is known to have landed, the watch merely has not shown it yet.
     """
     pod = _pod(book, gpu_set)
+    if awaits_launcher(gpu_set):
+        # A launcher that was answered is pinned there, and may be on its way.
+        return gpu_set.vmi.uid not in book.state.admitted
     if gpu_set.temporary and gpu_set.pinned:
         return pod is None or pod.ended
     is_written = gpu_set.confirmed >= gpu_set.stamp
@@ -119,7 +125,7 @@ def is_leaving(book: Book, gpu_set: GpuSet) -> bool:
     return gpu_set.leaving is not None and book.state.now_ns < gpu_set.leaving.at_ns + LEAVING_NS
 
 
-def _few(book: Book, name: str, resource: str) -> Iterator[d.SetReleased | d.VmiGivenUp]:
+def _few(book: Book, name: str, resource: str) -> Iterator[d.SetReleased | d.SetClosed | d.VmiGivenUp]:
     """Let go as many bookings as it takes until no more is used than offered, the youngest first (C40).
 
     Claims that no launcher needs are moved before any VM loses its place.
@@ -133,7 +139,7 @@ def _few(book: Book, name: str, resource: str) -> Iterator[d.SetReleased | d.Vmi
         for gpu_set in sets:
             if missing > 0 and waits_for_launcher(book, gpu_set) is behind_gate:
                 for decision in let_go(book, gpu_set, Unkept.UNITS_GONE):
-                    missing -= units(gpu_set)[resource]
+                    missing -= 0 if isinstance(decision, d.SetClosed) else units(gpu_set)[resource]
                     yield decision
 
 

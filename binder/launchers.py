@@ -8,15 +8,23 @@ from collections.abc import Iterable
 
 from binder.state import State
 from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, parse_entries
-from schemas.names import GATE, POLICY_WAIT
+from schemas.names import GATE, POLICY_REFUSE, POLICY_WAIT
 from schemas.objects import NodeSelectorTerm, PodView, VmiView
 
 FINAL_PHASES = ("Succeeded", "Failed")
 
 
 def may_be_served(vmi: VmiView) -> bool:
-    """Say whether a VMI's gated launcher is ours to place: it lives, and its start policy is Wait."""
-    return not vmi.deleting and vmi.phase not in FINAL_PHASES and vmi.policy in {"", POLICY_WAIT}
+    """Say whether a VMI's gated launcher is ours to place: it lives, and kube-scheduler is not the one who places it.
+
+    Under Refuse a launcher stands at the gate where its booking was lost in between: then it waits there as under Wait.
+    """
+    return not vmi.deleting and vmi.phase not in FINAL_PHASES and is_ours(vmi)
+
+
+def is_ours(vmi: VmiView) -> bool:
+    """Say whether a VMI's units are ours to give out: its start policy is Wait or Refuse."""
+    return vmi.policy in {"", POLICY_WAIT, POLICY_REFUSE}
 
 
 def gated_launchers(state: State, vmi: VmiView, keys: Iterable[str]) -> list[PodView]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from binder.budgets import Budgets
 from binder.charging import Charging
 from binder.class_use import ClassUse
+from binder.declaring import Declared
 from binder.holdings import Holdings, own_units
 from binder.indexes import Indexes
 from binder.launchers import gated_launchers, may_be_served, newest
@@ -27,6 +28,7 @@ from binder.order import (
 from binder.patience import Patience
 from binder.settings import settings_of
 from binder.skips import Skips
+from binder.starts import Starts
 from binder.state import NEEDED_KINDS, State, is_absent, is_current
 from binder.troubles import Troubles
 from binder.usage import Usage, units
@@ -36,7 +38,8 @@ from schemas.objects import NodeView, PodView, VmiView
 class Picture:
     """State plus indexes. `usage` counts amounts, `line` keeps the sets that a pass may have to look at.
 
-    `held`: the groups of held claims, with their line. `budgets`: what tenants may hold and do hold.
+    `held`: the groups of held claims, with their line. `budgets`: what tenants may hold and do hold,
+    `declared`: what they declare. `starts`: sets that were booked at admission, and whose VMIs are not seen yet.
     `behind`: kinds that are not synced, or showed no life in this epoch: while there are any, nothing is placed,
     unless all of them are KubeVirt's and not served: then claims that no VMI holds are.
     """
@@ -49,9 +52,11 @@ class Picture:
         self.index = Indexes()
         self.held = Holdings(state, self.index, self.goes_with_set)
         self.budgets = Budgets(state)
-        self.charging = Charging(state, self.index, self.budgets)
+        self.declared = Declared()
+        self.charging = Charging(state, self.index, self.budgets, self.declared)
         self.class_use = ClassUse(state, self.index)
         self.claim_sets: dict[str, str] = {}
+        self.starts = Starts(state)
         self.class_resources: dict[str, int] = {}
         self.deadlines: list[tuple[int, str]] = []
         self.licence_dues: list[tuple[int, str]] = []

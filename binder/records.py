@@ -1,9 +1,11 @@
-"""Records of the state about what is decided once for the whole cluster, or for a class."""
+"""Records of the state about what is decided once for the cluster or a class, and about starts booked at admission."""
 
 import msgspec
 
 from schemas.decisions import VmiId
+from schemas.events import StartRequest
 from schemas.objects import Stamp
+from schemas.reasons import Hold
 
 
 class ClassGuard(msgspec.Struct, frozen=True, gc=False):
@@ -24,3 +26,25 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
     node: str
     rank: tuple[int, int, str, str, str]
     at_ns: int
+
+
+class Start(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A set booked at admission whose VMI was not seen yet: by which request, and since which logical time (T18).
+
+    `due`: the EVENTS sequence at which its time was over, 0 before; a sign of life of the VMI watch beyond that ends
+    it. `withdrawn`: whoever asked gave up.
+    """
+
+    request: str
+    at_ns: int
+    due: int = 0
+    withdrawn: bool = False
+
+
+class AskedStart(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A start that is not decided yet: the request, its place in EVENTS, since when, and what holds it up."""
+
+    event: StartRequest
+    sequence: int
+    at_ns: int
+    hold: Hold | None = None

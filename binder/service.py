@@ -6,31 +6,30 @@ Nothing is answered or projected before its frame is durable: everyone reads it 
 
 import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import structlog
 
 from binder.anchor import Anchor, prove_anchor
-from binder.decide import is_left_over
+from binder.decide import answer_dry, is_left_over
 from binder.evolve import is_dirty, may_place
 from binder.follower import Follower
 from binder.journal import Journal, Message, Unavailable, Unclear
 from binder.logbook import Draft, Fenced, LogWriter, open_epoch
-from binder.rules.admission import answer_pod, answer_vmi
-from binder.settings import settings_digest, settings_of
+from binder.settings import settings_digest
+from binder.shown import Shown, prove_stamps
 from binder.state import State
 from binder.step import RULES_VERSION, step
 from binder.tip import Tip, canonical
 from binder.written import Witness, Written, unwatched
+from schemas.answers import Answer
 from schemas.chain import EventsDigest
-from schemas.decisions import PodAdmitted, Refused, VmiAdmitted
 from schemas.events import (
+    ANNOUNCED_VERSIONS,
     MESSAGE_KINDS,
-    MESSAGE_VERSION,
     Continue,
-    PodRequest,
     Tick,
-    VmiRequest,
     decode_event,
     encode_event,
 )
@@ -70,7 +69,11 @@ def _overruled(void: Void) -> None:
 
 
 class Binder:
-    """`run` follows for ever; `lead` is called while the lease is held. One instance a process."""
+    """`run` follows for ever; `lead` is called while the lease is held. One instance a process.
+
+    `shown`: reads what objects show of the log (`binder.shown.in_status`); without it they are not asked.
+    `witness` is told each frame that this process writes, once it is durable.
+    """
 
     def __init__(
         self,
@@ -80,12 +83,13 @@ class Binder:
         *,
         identity: str,
         program: str,
+        shown: Callable[[], Awaitable[Shown]] | None = None,
         witness: Witness = unwatched,
     ) -> None:
-        """`witness` is told each frame that this process writes, once it is durable."""
         self._journal = journal
         self._witness = witness
         self._anchor = anchor
+        self._shown = shown
         self._identity = identity
         self._program = program
         self._snapshots = snapshots
@@ -138,7 +142,14 @@ class Binder:
                 break
             await asyncio.sleep(0.05)
             follower = self.follower
-        await prove_anchor(anchor, follower.tip if follower else Tip(), self._journal)
+        await prove_anchor(anchor, self._tip(), self._journal)
+        if self._shown is not None:
+            # Once: of a tail that this process follows it would see the loss.
+            await prove_stamps(await self._shown(), self._tip, self._journal)
+            self._shown = None
+
+    def _tip(self) -> Tip:
+        return self.follower.tip if self.follower else Tip()
 
     async def _take_over(self) -> Follower:
         """Append our epoch's record and wait until the standby has folded the log up to it."""
@@ -159,7 +170,7 @@ class Binder:
             self._program,
             RULES_VERSION,
             events_last,
-            (MESSAGE_VERSION,),
+            ANNOUNCED_VERSIONS,
             message_kinds=MESSAGE_KINDS,
         )
         try:
@@ -242,15 +253,13 @@ class Binder:
                 count += 1
                 await self._publish(EVENTS_TICK, encode_event(Tick()), f"tick/{state.epoch}/{count}")
 
-    def answer_dry_run(self, body: bytes) -> VmiAdmitted | PodAdmitted | Refused | None:
+    def answer_dry_run(self, body: bytes) -> Answer | None:
         """Answer an admission request off the streams, booking nothing (T19); None while the state is cold."""
         follower = self.follower
         if follower is None or not may_place(follower.book.state):
             return None
-        event = decode_event(body)
-        if isinstance(event, VmiRequest):
-            return answer_vmi(event, settings_of(follower.book.state).policy)
-        return answer_pod(event) if isinstance(event, PodRequest) else None
+        # What was read for the request is not folded: a dry run leaves no trace, and may know a moment less.
+        return answer_dry(follower.book, decode_event(body))
 
 
 def _complain(problems: tuple[str, ...], told: tuple[str, ...]) -> tuple[str, ...]:

@@ -27,6 +27,9 @@ KEPT_NS = 3600 * SECOND
 STUCK_NS = 120 * SECOND
 """For so much logical time a pinned pod may be unschedulable before it is given up (C17)."""
 
+START_NS = 60 * SECOND
+"""For so much logical time a VMI may be on its way from its admission into the API server: twice its longest (T18)."""
+
 LEAVING_NS = 300 * SECOND
 """After so much logical time a VMI that was given up and is still there is given up once more (D8)."""
 
@@ -97,7 +100,8 @@ def deadlines_of(one: GpuSet | Holding | None) -> tuple[int, ...]:
         return retry
     stuck = (one.stuck_ns + STUCK_NS,) if one.stuck_ns else ()
     leaving = (one.leaving.at_ns + LEAVING_NS,) if one.leaving else ()
-    return (*retry, *stuck, *leaving)
+    start = (one.start.at_ns + START_NS,) if one.start and not one.start.due else ()
+    return (*retry, *stuck, *leaving, *start)
 
 
 class Skips:

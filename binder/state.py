@@ -9,7 +9,7 @@ from enum import IntFlag
 import msgspec
 
 from binder.licence_copies import LicenceCopy, LicenceTrouble
-from binder.records import ClassGuard, Kept
+from binder.records import AskedStart, ClassGuard, Kept, Start
 from binder.tables import Tables
 from schemas.decisions import HeldClaim, Over, TemplateClaim, VmiId
 from schemas.licences import COPIES, SOURCES
@@ -43,7 +43,10 @@ FOREIGN_KINDS = ("helmreleases",)
 """Kinds of programs that a cluster need not have: not served, they are not waited for."""
 
 
-KNOWN_KINDS = (*NEEDED_KINDS, SOURCES, COPIES)  # the keys of `State.objects`: for Secrets no placing waits
+DECLARING_KINDS = ("virtualmachinepools", "virtualmachineinstancereplicasets")
+"""Kinds of KubeVirt that declare units for VMs to come: for these no placing waits, as it binds what is held."""
+
+KNOWN_KINDS = (*NEEDED_KINDS, *DECLARING_KINDS, SOURCES, COPIES)  # the keys of `State.objects`
 
 
 class Touch(IntFlag):
@@ -158,7 +161,8 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `node`, `pod`, `pod_uid`, `terms`, `requests`: the booking, empty while there is none; `former`: the
     temporary pod that shares it;
     `pinned`: the pod was seen without our gate. `reason`, `message`: what the tenant was last told, and
-    `told` by which decision. `released`: why the last booking ended. `missing`: a claim was deleted under
+    `told` by which decision. `start`: it was booked at admission, and its VMI is not seen yet: until its launcher is
+    seen too, `pod` is empty. `released`: why the last booking ended. `missing`: a claim was deleted under
     the set. `refusal`: why its node refused the pinned pod; `stuck_ns`: since when kube-scheduler finds no
     place for it; `given_up`: what the world is still to be told of such a pod. `leaving`: its VMI was given up,
     and goes. `refused`: why a write of the newest decision was refused; `fails`, `retry_ns`: how often, and when
@@ -179,6 +183,7 @@ class GpuSet(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     requests: dict[str, int] = {}
     temporary: bool = False
     pinned: bool = False
+    start: Start | None = None
     released: Release | None = None
     reason: Wait | None = None
     message: str = ""
@@ -204,6 +209,7 @@ class State(Tables, msgspec.Struct, omit_defaults=True):
     launcher, by VM and node. `holdings`: held claims by key. `kept`: the node that is kept for the set which has
     waited longest. `troubles`: since when a node can't keep what is booked on it (`binder.troubles`). `class_guards`:
     what was decided of classes' finalizers. `licences`: copies by key. `paused`: who paused placing by a command.
+    `asked`: starts under policy Refuse that are not decided yet, by VMI uid.
     `adopting`: what the cluster shows is booked first, and nothing else is decided on it until then (T4).
     `dirty_*`: what the next pass must look at: sets by VMI uid, claims, held claims and copies (classes: `/CLASS`) by
     key, nodes by name with `Touch` bits, budgets by "NAMESPACE KEY" with `Loosened` bits. `voided`: inputs that no
@@ -226,6 +232,7 @@ class State(Tables, msgspec.Struct, omit_defaults=True):
     troubles: dict[str, dict[str, int]] = {}
     class_guards: dict[str, ClassGuard] = {}
     admitted: dict[str, Admitted] = {}
+    asked: dict[str, AskedStart] = {}
     first_wait: dict[str, int] = {}
     skips: dict[str, dict[str, Skip]] = {}
     licences: dict[str, LicenceCopy] = {}
@@ -243,6 +250,11 @@ class State(Tables, msgspec.Struct, omit_defaults=True):
     def holding(self, namespace: str, name: str) -> Holding | None:
         """Return what is held of the claim of that name."""
         return self.holdings.get(f"{namespace}/{name}")
+
+
+def awaits_launcher(gpu_set: GpuSet) -> bool:
+    """Say whether a set was booked at admission, and no launcher of it was seen on its node yet."""
+    return bool(gpu_set.node) and not gpu_set.pod_uid
 
 
 def is_current(state: State, kind: str) -> bool:

@@ -19,15 +19,26 @@ from deploy.world.own_kinds import install
 from deploy.world.scheduler import Scheduler
 from deploy.world.virt_names import CONTROLLER_ACCOUNT, CONTROLLER_REVISION, SECRET, account
 from deploy.world.virt_webhooks import VirtApi
-from schemas.admission import POD_WEBHOOK, VMI_WEBHOOK
+from schemas.admission import POD_WEBHOOK, START_WEBHOOK, VMI_WEBHOOK
 from schemas.kinds import KUBEVIRT, VM, VMI
+from schemas.names import POLICY_ANNOTATION, POLICY_REFUSE
 from webhooks.configuration import webhook_configuration
 from webhooks.service import Webhooks
+from webhooks.starts import UNDER_REFUSE, start_webhook
 
 Part = Coroutine[Any, Any, None]
 ONE_BY_ONE_MAX = 60
 """So many VMs are started in the order of the dump, each when the one before it has its answer."""
 _WORKERS = 16
+IN_PROCESS = "https://in-process"
+
+
+def _is_under_refuse(request: Obj) -> bool:
+    return (dig(request, "object", "metadata", "annotations") or {}).get(POLICY_ANNOTATION) == POLICY_REFUSE
+
+
+CONDITIONS = {UNDER_REFUSE: _is_under_refuse}
+"""The match conditions of our webhooks, which the real server evaluates as CEL, by name."""
 
 
 class Cluster:
@@ -66,9 +77,12 @@ class Cluster:
 
     def register(self, webhooks: Webhooks) -> None:
         """Have the API server ask the webhooks, without a network between them."""
-        reviews = {VMI_WEBHOOK: webhooks.review_vmi, POD_WEBHOOK: webhooks.review_pod}
-        configuration = webhook_configuration("https://in-process", b"")
-        for one in configuration["webhooks"]:
+        reviews = {
+            VMI_WEBHOOK: webhooks.review_vmi,
+            POD_WEBHOOK: webhooks.review_pod,
+            START_WEBHOOK: webhooks.review_start,
+        }
+        for one in (*webhook_configuration(IN_PROCESS, b"")["webhooks"], start_webhook(IN_PROCESS, b"")):
             self.api.admit(hook_of(one, reviews[one["name"]]))
 
 
@@ -76,13 +90,15 @@ def hook_of(one: Obj, answer: Callable[[bytes], Awaitable[bytes]]) -> Hook:
     """Return a webhook of the configuration object as the server asks it; `answer` takes and gives a review's bytes."""
     (rule,) = one["rules"]
     selected: Obj = one["objectSelector"]["matchLabels"]
+    conditions: list[Obj] = one.get("matchConditions", [])
 
     async def review(asked: Obj) -> Obj:
         return decode(await answer(encode(asked)))
 
     def concerns(request: Obj) -> bool:
         labels = dig(request, "object", "metadata", "labels") or {}
-        return all(labels.get(name) == value for name, value in selected.items())
+        selects = all(labels.get(name) == value for name, value in selected.items())
+        return selects and all(CONDITIONS[condition["name"]](request) for condition in conditions)
 
     places = [f"{plural}.{group}" if group else plural for group in rule["apiGroups"] for plural in rule["resources"]]
     return Hook(
@@ -90,9 +106,10 @@ def hook_of(one: Obj, answer: Callable[[bytes], Awaitable[bytes]]) -> Hook:
         review=review,
         resources=tuple(places),
         operations=tuple(rule["operations"]),
-        mutating=True,
+        # Of the two kinds, only mutating webhooks say when they are asked again.
+        mutating="reinvocationPolicy" in one,
         fail_closed=one["failurePolicy"] == "Fail",
-        reinvoke=one["reinvocationPolicy"] == "IfNeeded",
+        reinvoke=one.get("reinvocationPolicy") == "IfNeeded",
         when=concerns,
     )
 

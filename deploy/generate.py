@@ -1,10 +1,12 @@
-"""Writes the files that are drawn from the code: CRDs, names, alert rules. `make generate` runs it."""
+"""Writes the files that are drawn from the code: CRDs, templates, alert rules, pages of names and rights."""
 
 from pathlib import Path
 
 import yaml
 
+from deploy.chart_files import chart_copies, chart_files
 from deploy.names_page import names_json, names_page
+from deploy.rights_page import rights_page
 from deploy.watching.drawn import drawn
 from schemas.crds import crds
 
@@ -20,7 +22,12 @@ def generated() -> dict[Path, str]:
         CRDS / f"{crd['metadata']['name']}.yaml": _HEAD + yaml.safe_dump(crd, sort_keys=False, width=120)
         for crd in crds()
     }
-    return files | {ROOT / "docs" / "names.md": names_page(), ROOT / "docs" / "names.json": names_json()}
+    pages = {
+        ROOT / "docs" / "names.md": names_page(),
+        ROOT / "docs" / "names.json": names_json(),
+        ROOT / "docs" / "operating" / "rights.md": rights_page(),
+    }
+    return chart_copies(files | chart_files() | pages)
 
 
 def main() -> None:

@@ -17,14 +17,18 @@ from binder.follower import Follower
 from binder.journal import Unavailable, Unclear
 from binder.kube import Kube
 from binder.service import Binder
+from binder.shown import in_status
 from binder.snapshots import SnapshotStore, StateSnapshots
 from binder.written import Witness, unwatched
 from deploy.role_names import Role
 from ingest.classes import read_claim, read_class
-from ingest.machines import read_kubevirt
+from ingest.machines import read_kubevirt, read_pool, read_replica_set, read_vm, read_vmi
+from ingest.nodes import read_namespace
 from ingest.service import Ingest
+from ingest.starts import read_start
 from projector.accounting import Accounting
 from projector.service import Projector
+from schemas import kinds
 from schemas.answers import encode_answer
 from schemas.names import LEASE_PREFIX
 from schemas.streams import ASK_ALIVE, ASK_DRY_RUN
@@ -34,7 +38,19 @@ from webhooks.service import Webhooks
 
 DRY_RUN_SECONDS = 3.0
 ALIVE_SECONDS = 0.5
-READERS = Readers(read_class, read_kubevirt, read_claim)
+READERS = Readers(
+    read_class,
+    read_kubevirt,
+    read_claim,
+    read_start,
+    read_namespace,
+    {
+        kinds.VM.plural: read_vm,
+        kinds.VMI.plural: read_vmi,
+        kinds.VM_POOL.plural: read_pool,
+        kinds.VMI_REPLICA_SET.plural: read_replica_set,
+    },
+)
 
 
 class Questions(Protocol):
@@ -84,7 +100,10 @@ class Place(msgspec.Struct, frozen=True):
 
     def elected(self, role: Role) -> Election:
         """Return the election for a role's Lease."""
-        election = Election(self.kube, self.namespace, f"{LEASE_PREFIX}{role}", self.identity, gone=self._is_gone)
+        # Records of workloads need no NATS; everyone else can do nothing without.
+        able = (lambda: True) if role is Role.ACCOUNTING else (lambda: self.questions.connected)
+        name = f"{LEASE_PREFIX}{role}"
+        election = Election(self.kube, self.namespace, name, self.identity, gone=self._is_gone, able=able)
         self.standing.elections[role] = election
         return election
 
@@ -122,6 +141,7 @@ class Place(msgspec.Struct, frozen=True):
             snapshots,
             identity=self.identity,
             program=self.program,
+            shown=lambda: in_status(self.kube),
             witness=self.standing.witness,
         )
         return self.standing.binder
@@ -129,7 +149,7 @@ class Place(msgspec.Struct, frozen=True):
     def webhooks(self, metrics: Metrics | None = None) -> Webhooks:
         """Return the webhooks of this place."""
         self.standing.webhooks = Webhooks(
-            self.kube, self.journal, AskedDryRuns(self.questions), READERS, metrics=metrics
+            self.kube, self.journal, AskedDryRuns(self.questions), READERS, metrics=metrics, home=self.namespace
         )
         return self.standing.webhooks
 

@@ -166,5 +166,20 @@ class NodeSelector(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
+class _NodeAffinity(msgspec.Struct, frozen=True, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
+    required: NodeSelector | None = None
+
+
+class Affinity(msgspec.Struct, frozen=True, rename="camel"):
+    """An affinity as it stands; that to other pods, and what is merely preferred, is not read."""
+
+    node_affinity: _NodeAffinity | None = None
+
+    def required_terms(self) -> tuple[NodeSelectorTerm, ...] | None:
+        """Return the required terms as views hold them, None where nothing is required."""
+        required = self.node_affinity.required if self.node_affinity else None
+        return required.terms() if required else None
+
+
 def _requirements(bodies: tuple[RequirementBody, ...] | None) -> tuple[Requirement, ...]:
     return tuple(Requirement(body.key, body.operator, body.values or ()) for body in bodies or ())

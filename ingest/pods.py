@@ -3,7 +3,7 @@
 import msgspec
 
 from ingest.classes import TolerationBody
-from ingest.metadata import Metadata, NodeSelector, OwnerReference, gone, head
+from ingest.metadata import Affinity, Metadata, OwnerReference, gone, head
 from ingest.requests import Container, ContainerStatus, Present, Resources, effective_requests
 from schemas import kinds, names
 from schemas.objects import Gone, PodView
@@ -17,14 +17,6 @@ UNSCHEDULABLE = "Unschedulable"
 
 class _Gate(msgspec.Struct, frozen=True):
     name: str
-
-
-class _NodeAffinity(msgspec.Struct, frozen=True, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
-    required: NodeSelector | None = None
-
-
-class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
-    node_affinity: _NodeAffinity | None = None
 
 
 class _ClaimName(msgspec.Struct, frozen=True, rename="camel"):
@@ -45,7 +37,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     overhead: dict[str, str] | None = None
     scheduling_gates: tuple[_Gate, ...] | None = None
     node_selector: dict[str, str] | None = None
-    affinity: _Affinity | None = None
+    affinity: Affinity | None = None
     tolerations: tuple[TolerationBody, ...] | None = None
     priority: int | None = None
     volumes: tuple[_Volume, ...] | None = None
@@ -122,7 +114,6 @@ def _is_unschedulable(condition: _Condition) -> bool:
 
 def _launcher(room: PodView, pod: _Pod) -> PodView:
     metadata, spec = pod.metadata, pod.spec
-    affinity = spec.affinity.node_affinity if spec.affinity else None
     return msgspec.structs.replace(
         room,
         phase=pod.status.phase,
@@ -133,7 +124,7 @@ def _launcher(room: PodView, pod: _Pod) -> PodView:
         temporary=metadata.annotation(names.EPHEMERAL_ANNOTATION) == "true",
         migration=names.MIGRATION_LABEL in (metadata.labels or {}),
         node_selector=spec.node_selector or {},
-        terms=affinity.required.terms() if affinity and affinity.required else None,
+        terms=spec.affinity.required_terms() if spec.affinity else None,
         tolerations=tuple(body.view() for body in spec.tolerations or ()),
         priority=spec.priority or 0,
         pvcs=_claims(metadata.name, spec.volumes or ()),

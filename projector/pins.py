@@ -77,7 +77,7 @@ class PinWriter:
 def _look(pod: pinning.Launcher | None, effect: Pin) -> _Sight:
     if pod is None or pod.metadata.uid != effect.pod_uid or pod.over:
         return _Sight.OVER
-    wanted = render.pinned(effect.terms, effect.node) or render.pinned_alone(effect.node)
+    wanted = pinning.pinned(effect.terms, effect.node) or pinning.pinned_alone(effect.node)
     if names.GATE not in pod.gates and (pod.spec.terms == wanted or pod.spec.node_name == effect.node):
         return _Sight.PINNED
     if pod.gates != (names.GATE,):

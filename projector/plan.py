@@ -30,9 +30,13 @@ _RELEASED = "the booking on a node has ended"
 def plan(gpu_set: GpuSet, held: tuple[Holding, ...] = ()) -> tuple[Stage, ...]:
     """Return the stages for one set: a pod or VMI that was given up, claims, their status, the pin, then the warning.
 
+    None for a set booked at admission whose VMI is not seen yet: what has an owner that is not there is collected.
+
     The status comes before the pin: a stale writer, whose status is refused, pins nothing (T22, C20).
     `held`: the held claims that its VMI holds.
     """
+    if gpu_set.start is not None:
+        return ()
     claims, status = _claims(gpu_set) + guards(held), _status(gpu_set) + shows(held, gpu_set)
     stages = (_given_up(gpu_set), _leaving(gpu_set), claims, status, _pin(gpu_set), _warning(gpu_set))
     return tuple(stage for stage in stages if stage)
@@ -41,7 +45,9 @@ def plan(gpu_set: GpuSet, held: tuple[Holding, ...] = ()) -> tuple[Stage, ...]:
 def is_open(gpu_set: GpuSet, held: tuple[Holding, ...] = ()) -> bool:
     """Say whether writes of the set, or of the held claims in it, are not yet known to have landed."""
     news = any(max(gpu_set.confirmed, one.confirmed) < one.stamp for one in held)
-    return gpu_set.confirmed < gpu_set.stamp or news or bool(gpu_set.node and not gpu_set.pinned)
+    if gpu_set.start is not None:
+        return False
+    return gpu_set.confirmed < gpu_set.stamp or news or bool(gpu_set.pod_uid and not gpu_set.pinned)
 
 
 def single(decision: ClaimDropped | ClassGuarded | ClassFreed) -> Single:
@@ -137,7 +143,7 @@ def _shown(gpu_set: GpuSet) -> tuple[Phase, str, str] | None:
 
 
 def _pin(gpu_set: GpuSet) -> Stage:
-    if not gpu_set.node or gpu_set.pinned:
+    if not gpu_set.pod_uid or gpu_set.pinned:
         return ()
     return (Pin(gpu_set.vmi, gpu_set.pod, gpu_set.pod_uid, gpu_set.node, gpu_set.terms),)
 

@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 
 import msgspec
-from msgspec.structs import replace
 
 from projector.effects import CreateClaim, Pin, Warn, WriteStatus
 from schemas import names, pinning
 from schemas.claims import PLACED_CONDITION, AttachedTo, ClaimSpec, ClaimStatus
-from schemas.conditions import Condition, ShownStamp, Truth
+from schemas.conditions import Condition, ShownStamp, Truth, changed_at, condition_of
 from schemas.kinds import VMI
 from schemas.labels import label_value
-from schemas.objects import NodeSelectorTerm, Requirement
+from schemas.pinning import pinned, pinned_alone
 from schemas.writes import (
     NOTE_BYTES_MAX,
     BlockingOwner,
@@ -39,12 +38,9 @@ def claim_body(effect: CreateClaim) -> bytes:
 
 
 def status_patch(effect: WriteStatus, *, uid: str, generation: int, before: Iterable[Condition], now: str) -> bytes:
-    """Return the patch of a claim's status. `before`: the conditions it shows, `now`: RFC 3339.
-
-    A condition's time is that of the last change of its status, not of its reason.
-    """
+    """Return the patch of a claim's status. `before`: the conditions it shows, `now`: RFC 3339."""
     status = Truth.TRUE if effect.placed else Truth.FALSE
-    since = next((one.last_transition_time for one in before if _same(one, status)), now)
+    since = changed_at(condition_of(before, PLACED_CONDITION), status, now)
     condition = Condition(PLACED_CONDITION, status, effect.reason, effect.message, since, generation)
     shown = ClaimStatus(
         phase=effect.phase,
@@ -56,10 +52,6 @@ def status_patch(effect: WriteStatus, *, uid: str, generation: int, before: Iter
     )
     # `add` replaces the whole status: nothing of an older decision stays beside the new one.
     return _encode([_test(pinning.UID_PATH, uid), _add(pinning.STATUS_PATH, shown)])
-
-
-def _same(condition: Condition, status: Truth) -> bool:
-    return condition.type == PLACED_CONDITION and condition.status == status
 
 
 def pin_patch(effect: Pin, affinity: pinning.Affinity | None = None) -> bytes:
@@ -76,29 +68,6 @@ def pin_patch(effect: Pin, affinity: pinning.Affinity | None = None) -> bytes:
     else:
         operations += _first_term(effect.node, affinity)
     return _encode([*operations, {"op": "remove", "path": pinning.GATES_PATH}])
-
-
-def pinned(terms: tuple[NodeSelectorTerm, ...], node: str) -> tuple[NodeSelectorTerm, ...]:
-    """AND the node's name into every term, since terms are ORed (C18: the name, not the hostname label).
-
-    An empty term matches no node and must stay empty: the API server refuses to fill it.
-    """
-    pin = _pin_of(node)
-    return tuple(
-        replace(term, match_fields=(*term.match_fields, pin))
-        if (term.match_expressions or term.match_fields) and pin not in term.match_fields
-        else term
-        for term in terms
-    )
-
-
-def pinned_alone(node: str) -> tuple[NodeSelectorTerm, ...]:
-    """Return the terms of a pod that required nothing before."""
-    return (NodeSelectorTerm(match_fields=(_pin_of(node),)),)
-
-
-def _pin_of(node: str) -> Requirement:
-    return Requirement(names.NODE_NAME_FIELD, "In", (node,))
 
 
 def _first_term(node: str, affinity: pinning.Affinity | None) -> list[dict[str, object]]:

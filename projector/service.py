@@ -224,7 +224,7 @@ class Projector:
             stages,
             lambda effect: replace(_of(outcome, effect), name=effect.name),
             news,
-            anew=bool(item.gpu_set.node) and not item.gpu_set.pinned,
+            anew=bool(item.gpu_set.pod_uid) and not item.gpu_set.pinned,
         )
 
     async def _project(

@@ -12,7 +12,8 @@ UPDATE: Final = "UPDATE"
 DELETE: Final = "DELETE"
 
 KUBEVIRT_GROUP: Final = kinds.VMI.group
-GATES_PATH: Final = "/spec/schedulingGates"
+GATES_FIELD: Final = "schedulingGates"
+GATES_PATH: Final = f"/spec/{GATES_FIELD}"
 
 REGISTRATION_GROUP: Final = "admissionregistration.k8s.io"
 CONFIGURATION: Final = kinds.Resource(
@@ -27,10 +28,25 @@ CONFIGURATION: Final = kinds.Resource(
 # "virt-api-mutator": what KubeVirt's presets and defaults add to a VMI is there when we look at it, a VMI
 # is asked about once rather than again after each of KubeVirt's changes, and disks of ours come last.
 CONFIGURATION_NAME: Final = f"webhooks.gpubinder.{names.DOMAIN}"
+# What is asked about objects as they will be stored, after every mutator.
+VALIDATING_CONFIGURATION: Final = kinds.Resource(
+    REGISTRATION_GROUP,
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
 VMI_WEBHOOK: Final = f"vmis.gpubinder.{names.DOMAIN}"
 POD_WEBHOOK: Final = f"pods.gpubinder.{names.DOMAIN}"
 VMI_PATH: Final = "/mutate/vmis"
 POD_PATH: Final = "/mutate/pods"
+BUDGETS_DOMAIN: Final = f"budgets.gpubinder.{names.DOMAIN}"
+ORDER_WEBHOOK: Final = f"orders.gpubinder.{names.DOMAIN}"
+WRITE_PATH: Final = "/validate/writes"
+ORDER_PATH: Final = "/validate/orders"
+SCALE: Final = "scale"
+START_WEBHOOK: Final = f"starts.gpubinder.{names.DOMAIN}"
+START_PATH: Final = "/validate/starts"
 
 # Policies that the API server itself holds writers to; each is bound under its own name.
 POLICY: Final = kinds.Resource(

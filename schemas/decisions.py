@@ -6,7 +6,7 @@ every reader (T6): a skipped decision would be another history.
 
 import msgspec
 
-from schemas import adoption_decisions, decided, licence_decisions
+from schemas import adoption_decisions, decided, licence_decisions, start_decisions
 from schemas.decided import Decided
 from schemas.objects import NodeSelectorTerm, Toleration
 from schemas.reasons import GiveUp, Order, Placing, Refusal, Release, Unkept, Wait
@@ -49,13 +49,15 @@ class VmiAdmitted(Decided, frozen=True, tag="vmi-admitted"):
 class PodAdmitted(Decided, frozen=True, tag="pod-admitted"):
     """A launcher create may pass behind our gate, with the classes' tolerations (P2, P3).
 
-    `request` is stamped on the pod: a pod carrying it for this owner is the admitted one (T25).
+    `request` is stamped on the pod: a pod carrying it for this owner is the admitted one (T25). `node`: where its set
+    is booked already, to which it is pinned at creation (P1).
     """
 
     request: str
     vmi: VmiId
     gate: bool
     tolerations: tuple[Toleration, ...] = ()
+    node: str = ""
 
 
 class Refused(Decided, frozen=True, tag="refused"):
@@ -66,6 +68,14 @@ class Refused(Decided, frozen=True, tag="refused"):
     name: str
     reason: Refusal
     message: str
+
+
+class WritePassed(Decided, frozen=True, tag="write-passed"):
+    """A write that declares units, or an order, may pass; nothing is booked for it (B2, O1)."""
+
+    request: str
+    namespace: str
+    name: str
 
 
 class SetOpened(Decided, frozen=True, tag="set-opened"):
@@ -227,12 +237,15 @@ LauncherAdopted = adoption_decisions.LauncherAdopted
 SetAdopted = adoption_decisions.SetAdopted
 HeldAdopted = adoption_decisions.HeldAdopted
 Adopted = adoption_decisions.Adopted
+SetBooked = start_decisions.SetBooked
+StartHeld = start_decisions.StartHeld
 
 Decision = (
     Rejected
     | VmiAdmitted
     | PodAdmitted
     | Refused
+    | WritePassed
     | SetOpened
     | SetPlaced
     | SetWaits
@@ -257,4 +270,6 @@ Decision = (
     | SetAdopted
     | HeldAdopted
     | Adopted
+    | SetBooked
+    | StartHeld
 )

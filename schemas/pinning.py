@@ -3,8 +3,10 @@
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from schemas.objects import NodeSelectorTerm
+from schemas import names
+from schemas.objects import NodeSelectorTerm, Requirement
 
 UID_PATH: Final = "/metadata/uid"
 STATUS_PATH: Final = "/status"
@@ -90,3 +92,27 @@ class Launcher(msgspec.Struct, frozen=True):
     def over(self) -> bool:
         """Whether it is going or has ended."""
         return self.metadata.deletion_timestamp is not None or self.status.phase in ENDED_PHASES
+
+
+def pinned(terms: tuple[NodeSelectorTerm, ...], node: str) -> tuple[NodeSelectorTerm, ...]:
+    """AND the node's name into every term, since terms are ORed (C18: the name, not the hostname label).
+
+    An empty term matches no node and must stay empty: the API server refuses to fill it.
+    """
+    pin = pin_of(node)
+    return tuple(
+        replace(term, match_fields=(*term.match_fields, pin))
+        if (term.match_expressions or term.match_fields) and pin not in term.match_fields
+        else term
+        for term in terms
+    )
+
+
+def pinned_alone(node: str) -> tuple[NodeSelectorTerm, ...]:
+    """Return the terms of a pod that required nothing before."""
+    return (NodeSelectorTerm(match_fields=(pin_of(node),)),)
+
+
+def pin_of(node: str) -> Requirement:
+    """Return the requirement that accepts this node alone."""
+    return Requirement(names.NODE_NAME_FIELD, "In", (node,))

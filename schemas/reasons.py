@@ -48,6 +48,31 @@ class Refusal(StrEnum):
     NO_ENTITLEMENT = "NoVGPUEntitlement"
     NOT_PERMITTED = "NotPermittedByKubeVirt"
     UNKNOWN_VMI = "UnknownVMI"
+    # Of a start under policy Refuse that can't be booked now, in the words of `Wait`; of writes and orders too.
+    CLAIM_IN_USE = "ClaimInUse"
+    VOLUME_NOT_FOUND = "VolumeNotFound"
+    OVER_BUDGET = "OverBudget"
+    NO_UNITS = "NotEnoughUnits"
+    NOT_READY = "NotReady"
+    NO_SUCH_DEVICE = "NoNodeOffersClass"
+    NODE_NOT_READY = "NodeNotReady"
+    TAINT_NOT_TOLERATED = "TaintNotTolerated"
+    NODE_AFFINITY = "NodeAffinityMismatch"
+    VOLUME_ELSEWHERE = "VolumeOnOtherNode"
+    NO_ROOM = "NoRoom"
+    NODE_KEPT = "NodeKeptForAnother"
+    NO_ROOM_OTHER = "NoRoomForOtherResources"
+    NODE_SKIPPED = "NodeSkipped"
+    SUPERSEDED = "SupersededByNewerRequest"
+    NOT_COMPLETE = "GPUEntriesIncomplete"
+
+
+class Hold(StrEnum):
+    """Why a start under policy Refuse can't be decided yet."""
+
+    NOT_WHOLE = "PictureNotWhole"
+    PAUSED = "Paused"
+    NAMESAKE = "FormerRunNotOver"
 
 
 class Order(StrEnum):
@@ -86,6 +111,7 @@ class Unkept(StrEnum):
     UNITS_GONE = "UnitsGone"
     SPLIT = "NoNodeForAll"
     BEFORE = "LostBefore"
+    WRITE_REFUSED = "WriteRefused"
     COMMANDED = "Commanded"
 
 
@@ -104,6 +130,9 @@ class Release(StrEnum):
     LAUNCHER_GONE = "LauncherGone"
     LAUNCHER_CHANGED = "LauncherChanged"
     VMI_GONE = "VMIGone"
+    NEVER_SEEN = "VMINeverSeen"
+    WITHDRAWN = "RequestWithdrawn"
+    SUPERSEDED = "SupersededByNewerRequest"
     PIN_REFUSED = "PinRefused"
     NODE_REFUSED = "NodeRefused"
     NODE_UNKEPT = "NodeCannotKeep"

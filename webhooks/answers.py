@@ -15,12 +15,16 @@ import structlog
 
 from binder.journal import Gap, Journal, Message
 from schemas.answers import Answer, as_answer
-from schemas.decisions import Rejected
+from schemas.decisions import Rejected, StartHeld
 from schemas.frames import Epoch, Frame, decode_record
+from schemas.reasons import Hold
 from schemas.streams import DECISIONS
 
 REMEMBERED = 4096
 """Answers kept for a request that is put again: the API server repeats a call that broke off."""
+
+FIRST_KINDS = ("request.vmi", "request.pod")
+"""What leaders read that announce no kinds of messages."""
 
 LOOK_BACK = 1000
 """How far behind the tail the newest epoch is looked for; a leader's frames name it."""
@@ -64,12 +68,22 @@ class Answers:
         self._covered = 0
         self._position = 0
         self._ready = asyncio.Event()
+        self._holds: OrderedDict[str, Hold] = OrderedDict()
+        self._kinds: tuple[str, ...] = ()
         self.versions: tuple[int, ...] = ()
         self.records_seen = 0
 
     async def ready(self) -> None:
         """Wait until the log is followed and an epoch has announced what it reads (T6)."""
         await self._ready.wait()
+
+    def reads(self, kind: str) -> bool:
+        """Say whether the leader reads this kind of message: an older one announces none, and knows the first ones."""
+        return kind in self._kinds or (not self._kinds and kind in FIRST_KINDS)
+
+    def hold(self, request: str) -> Hold | None:
+        """Return what a start was last told to wait for, None where it was not."""
+        return self._holds.get(request)
 
     @property
     def flowing(self) -> bool:
@@ -119,7 +133,7 @@ class Answers:
                 return
 
     def _announce(self, epoch: Epoch) -> None:
-        self.versions = epoch.message_versions
+        self.versions, self._kinds = epoch.message_versions, epoch.message_kinds
         self._ready.set()
 
     async def _take(self, message: Message) -> None:
@@ -133,6 +147,8 @@ class Answers:
                 for decision in entry.decisions:
                     if isinstance(decision, Rejected):
                         _remember(self._rejected, entry.cause, decision.why)
+                    elif isinstance(decision, StartHeld):
+                        _remember(self._holds, decision.request, decision.reason)
                     elif answer := as_answer(decision):
                         self._settle(answer)
             self._cover(record.covers_to)
@@ -150,6 +166,9 @@ class Answers:
                 self._give_up(waiter)
 
     def _give_up(self, waiter: Waiter) -> None:
+        if waiter.request in self._holds:
+            # It waits where the binder keeps it, and may be answered yet.
+            return
         if 0 < waiter.sequence <= self._covered and not waiter.future.done():
             waiter.future.set_exception(Skipped(self._rejected.get(waiter.sequence, "it was skipped")))
 

@@ -50,14 +50,18 @@ def webhook_configuration(at: Service | str, ca_bundle: bytes) -> dict[str, Any]
         "metadata": {"name": CONFIGURATION_NAME, "labels": {names.MANAGED_BY_LABEL: names.FIELD_MANAGER}},
         "webhooks": [
             _webhook(
-                VMI_WEBHOOK, VMI, {names.REFERENCE_LABEL: names.REFERENCE_VALUE}, _client(at, VMI_PATH, ca_bundle)
+                VMI_WEBHOOK,
+                VMI,
+                {names.REFERENCE_LABEL: names.REFERENCE_VALUE},
+                client_config(at, VMI_PATH, ca_bundle),
             ),
-            _webhook(POD_WEBHOOK, POD, launcher, _client(at, POD_PATH, ca_bundle)),
+            _webhook(POD_WEBHOOK, POD, launcher, client_config(at, POD_PATH, ca_bundle)),
         ],
     }
 
 
-def _client(at: Service | str, path: str, ca_bundle: bytes) -> dict[str, Any]:
+def client_config(at: Service | str, path: str, ca_bundle: bytes) -> dict[str, Any]:
+    """Return where the API server calls `path`: of the service, or below the https URL."""
     bundle = b64encode(ca_bundle).decode()
     if isinstance(at, str):
         return {"url": at.rstrip("/") + path, "caBundle": bundle}

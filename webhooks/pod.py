@@ -1,13 +1,13 @@
-"""A launcher pod under review: whose it is and what it is, and the patch of an answer (P2, P3, T25)."""
+"""A launcher pod under review: whose it is and what it is, and the patch of an answer (P1-P3, T25)."""
 
 import msgspec
 
 from binder.rules.admission import in_full
-from schemas import names
+from schemas import names, pinning
 from schemas.admission import GATES_PATH, KUBEVIRT_GROUP
 from schemas.decisions import PodAdmitted, VmiId
 from schemas.events import PodRequest
-from schemas.objects import Toleration
+from schemas.objects import Requirement, Toleration
 from webhooks.evidence import Evidence
 from webhooks.reviews import UNREADABLE, MalformedReview, Metadata, PatchOp, Review, annotate, pointer
 from webhooks.vmi import gpus_text
@@ -19,9 +19,27 @@ class _Gate(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class _Term(msgspec.Struct, frozen=True, rename="camel"):
+    match_expressions: tuple[msgspec.Raw, ...] | None = None
+    match_fields: tuple[msgspec.Raw, ...] | None = None
+
+
+class _NodeSelector(msgspec.Struct, frozen=True, rename="camel"):
+    node_selector_terms: tuple[_Term, ...] | None = None
+
+
+class _NodeAffinity(msgspec.Struct, frozen=True, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
+    required: _NodeSelector | None = None
+
+
+class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
+    node_affinity: _NodeAffinity | None = None
+
+
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     tolerations: tuple[Toleration, ...] | None = None
     scheduling_gates: tuple[_Gate, ...] | None = None
+    affinity: _Affinity | None = None
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -75,8 +93,10 @@ def request_of(review: Review, pod: Pod, evidence: Evidence) -> PodRequest:
 
 
 def patch_of(pod: Pod, admitted: PodAdmitted) -> tuple[PatchOp, ...]:
-    """Return what is still to be written: the admission stamp, always ours (T25), the gate, and tolerations (P3)."""
+    """Return what is still to be written: the stamp, always ours (T25), gate or pin (P1, P2), and tolerations (P3)."""
     ops = annotate(pod.metadata, names.ADMISSION_ANNOTATION, admitted.request)
+    if admitted.node:
+        ops += _pin(pod.spec.affinity, admitted.node)
     gates = pod.spec.scheduling_gates
     if admitted.gate and names.GATE not in {gate.name for gate in gates or ()}:
         gate = {"name": names.GATE}
@@ -87,3 +107,34 @@ def patch_of(pod: Pod, admitted: PodAdmitted) -> tuple[PatchOp, ...]:
     if pod.spec.tolerations:
         return ops + tuple(PatchOp(f"{at}/-", toleration) for toleration in lacking)
     return ops + ((PatchOp(at, lacking),) if lacking else ())
+
+
+def _pin(affinity: _Affinity | None, node: str) -> tuple[PatchOp, ...]:
+    """AND the node's name into every required term, or require it where nothing is required.
+
+    Terms are ORed, so that one left as it was would let the pod go elsewhere; an empty term accepts no node at all.
+    """
+    placed = affinity.node_affinity if affinity else None
+    required = placed.required if placed else None
+    terms = (required.node_selector_terms if required else None) or ()
+    if not terms:
+        alone = pinning.NodeSelector(pinning.pinned_alone(node))
+        if affinity is None:
+            return (PatchOp(pinning.AFFINITY_PATH, pinning.Affinity(pinning.NodeAffinity(alone))),)
+        if placed is None:
+            return (PatchOp(pinning.NODE_AFFINITY_PATH, pinning.NodeAffinity(alone)),)
+        return (PatchOp(pinning.REQUIRED_PATH, alone),)
+    ops: tuple[PatchOp, ...] = ()
+    pin = pinning.pin_of(node)
+    for place, term in enumerate(terms):
+        fields = term.match_fields or ()
+        if (fields or term.match_expressions) and pin not in map(_requirement, fields):
+            ops += (PatchOp(f"{pinning.TERMS_PATH}/{place}/matchFields", (*fields, pin)),)
+    return ops
+
+
+def _requirement(raw: msgspec.Raw) -> Requirement | None:
+    try:
+        return msgspec.json.decode(raw, type=Requirement)
+    except UNREADABLE:
+        return None

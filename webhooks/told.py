@@ -5,7 +5,8 @@ Bound to the task that answers it, so that lines from anywhere below carry it to
 
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
-from schemas.events import PodRequest, VmiRequest
+from schemas.decided import VmiId
+from schemas.events import OrderRequest, PodRequest, StartRequest, VmiRequest, WriteRequest
 
 
 def begin(webhook: str) -> None:
@@ -14,13 +15,21 @@ def begin(webhook: str) -> None:
     bind_contextvars(webhook=webhook)
 
 
-def asked(request: VmiRequest | PodRequest) -> None:
+def asked(request: VmiRequest | PodRequest | StartRequest | WriteRequest | OrderRequest) -> None:
     """Say what is asked, and for whom."""
-    if isinstance(request, PodRequest):
-        vmi = request.vmi
-        bind_contextvars(request=request.request, namespace=request.namespace, vm=vmi.name, vmi_uid=vmi.uid)
-    else:
-        bind_contextvars(request=request.request, namespace=request.namespace, vm=request.name)
+    match request:
+        case PodRequest() | StartRequest():
+            _about(request.request, request.vmi)
+        case VmiRequest():
+            bind_contextvars(request=request.request, namespace=request.namespace, vm=request.name)
+        case WriteRequest():
+            bind_contextvars(request=request.request, namespace=request.namespace, kind=request.kind, name=request.name)
+        case OrderRequest():
+            bind_contextvars(request=request.request, namespace=request.namespace, name=request.name)
+
+
+def _about(request: str, vmi: VmiId) -> None:
+    bind_contextvars(request=request, namespace=vmi.namespace, vm=vmi.name, vmi_uid=vmi.uid)
 
 
 def stored(sequence: int) -> None:

@@ -20,9 +20,8 @@ from schemas.reasons import Refusal
 def answer_vmi(request: VmiRequest, policy: str) -> VmiAdmitted | Refused:
     """Answer a VMI create (A1-A4, A6, A7). `policy`: the start policy in force, written onto the VMI.
 
-    Placing at admission (`Refuse`) books in a validating webhook, and here nothing is booked (T17): such a
-    VMI is marked `Wait`, which holds its launcher rather than let it pass unplaced. So is one under a
-    policy that nobody knows, and one that names held claims under any policy: kube-scheduler does not
+    Placing at admission (`Refuse`) books in a validating webhook, and here nothing is booked (T17). A policy
+    that nobody knows is `Wait`. So is `Schedule` for a VMI that names held claims: kube-scheduler does not
     know where their units are.
     """
     who = f"VMI {request.namespace}/{request.name}" if request.name else f"a new VMI in {request.namespace}"
@@ -33,14 +32,19 @@ def answer_vmi(request: VmiRequest, policy: str) -> VmiAdmitted | Refused:
     if said is not None:
         return _refused(request, request.name, who, said)
     holds = any(isinstance(entry, ClaimEntry) for entry in entries)
-    mark = policy if policy == names.POLICY_SCHEDULE and not holds else names.POLICY_WAIT
+    mark = policy if policy in {names.POLICY_SCHEDULE, names.POLICY_REFUSE} else names.POLICY_WAIT
+    if holds and mark == names.POLICY_SCHEDULE:
+        mark = names.POLICY_WAIT
     asked = asked_for(request, entries)
     licence = licence_copy_for(asked)
     return VmiAdmitted(request.request, request.namespace, request.name, resolved(asked), mark, licence)
 
 
-def answer_pod(request: PodRequest) -> PodAdmitted | Refused:
-    """Answer a launcher create (P2, P3, T17): a gate under every policy but `Schedule`, and tolerations.
+def answer_pod(request: PodRequest, node: str = "") -> PodAdmitted | Refused:
+    """Answer a launcher create (P1-P3, T17): a gate under every policy but `Schedule`, and tolerations.
+
+    `node`: where its VMI's set was booked at admission, under `Refuse`: then it is pinned there, and needs no gate.
+    Without that booking it waits behind the gate, as under `Wait`.
 
     A temporary pod is gated like a launcher: it requests the GPUs, and binds the volumes where the set
     will be. A migration target is not: KubeVirt deletes it after 15 minutes behind a gate, and it never
@@ -57,13 +61,18 @@ def answer_pod(request: PodRequest) -> PodAdmitted | Refused:
     said = _stranger(request) or claim_missing(request, entries) or class_missing(asked)
     if said is not None:
         return _refused(request, vmi.name, who, said)
-    gate = request.policy != names.POLICY_SCHEDULE and not request.migration
-    return PodAdmitted(request.request, vmi, gate, _tolerations(asked))
+    gate = request.policy != names.POLICY_SCHEDULE and not request.migration and not node
+    return PodAdmitted(request.request, vmi, gate, _tolerations(asked), node)
 
 
 def in_full(toleration: Toleration) -> Toleration:
     """Return the toleration with its default operator spelled out: two that mean the same are equal (C19)."""
     return toleration if toleration.operator else msgspec.structs.replace(toleration, operator="Equal")
+
+
+def controller_account(namespace: str) -> str:
+    """Return the user that KubeVirt's controllers are, where it runs in that namespace."""
+    return f"system:serviceaccount:{namespace}:{names.KUBEVIRT_CONTROLLER_ACCOUNT}"
 
 
 def _refused(request: VmiRequest | PodRequest, name: str, who: str, said: Objection) -> Refused:
@@ -75,7 +84,7 @@ def _stranger(request: PodRequest) -> Objection | None:
         return Objection(
             Refusal.NOT_KUBEVIRT, "can't be told from others: no KubeVirt resource says where KubeVirt runs"
         )
-    account = f"system:serviceaccount:{request.kubevirt_namespace}:{names.KUBEVIRT_CONTROLLER_ACCOUNT}"
+    account = controller_account(request.kubevirt_namespace)
     if request.user != account:
         return Objection(
             Refusal.NOT_KUBEVIRT,

@@ -1,6 +1,7 @@
 """`gpubinder run`: serve a cluster, all roles in one process or one of them in each."""
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _WEBHOOKS = "Webhooks"
 _PROCESS = "Process"
+POD_LINGER_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
 
@@ -91,7 +93,7 @@ TlsCert = Annotated[
     typer.Option(
         "--tls-cert",
         metavar="FILE",
-        help="Serving certificate. Without it: one made here.",
+        help="Serving certificate. Without it: one made here, held in a Secret and renewed.",
         rich_help_panel=_WEBHOOKS,
     ),
 ]
@@ -111,6 +113,19 @@ ClientCa = Annotated[
     ),
 ]
 
+Linger = Annotated[
+    float | None,
+    typer.Option(
+        "--webhook-linger",
+        envvar="GPUBINDER_WEBHOOK_LINGER",
+        metavar="SECONDS",
+        help="How long a stopping process takes reviews while it is no longer ready. Without it: 5 in a pod, else 0.",
+        rich_help_panel=_WEBHOOKS,
+        min=0,
+        max=60,
+    ),
+]
+
 
 def run(
     *,
@@ -127,6 +142,7 @@ def run(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
     webhook_client_ca: ClientCa = None,
+    webhook_linger: Linger = None,
     nats: o.NatsUrl = "",
     nats_creds: o.NatsCreds = None,
     nats_ca: o.NatsCa = None,
@@ -150,28 +166,31 @@ def run(
       gpubinder run --role webhooks --nats nats://nats:4222 --tls-cert tls.crt --tls-key tls.key
       gpubinder run --role binder --role projector --nats nats://nats:4222 --log-format json
     """
-    if (tls_cert is None) != (tls_key is None):
-        raise typer.BadParameter("--tls-cert and --tls-key belong together")
-    roles = _chosen(role, register_webhooks, no_accounting=no_accounting)
+    from deploy.serving import Serving
+
+    roles = _roles(role, no_accounting=no_accounting, register=bool(register_webhooks))
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     configure(log_format, log_level)
     door = _door(data / "tls", tls_cert, tls_key, tls_ca, register_webhooks, webhook_client_ca)
-    from deploy.serving import Serving
-
+    linger = _pod_linger() if webhook_linger is None else webhook_linger
     serving = Serving(
-        roles, door, webhook_port, status_port or None, budget_metrics=budget_metrics, tell_end_s=tell_end
+        roles, door, webhook_port, linger, status_port or None, budget_metrics=budget_metrics, tell_end_s=tell_end
     )
     carry_out(_run(reach, o.KubeOptions(kubeconfig, context, namespace), serving))
 
 
-def _chosen(role: list[Role] | None, register: str, *, no_accounting: bool) -> tuple[Role, ...]:
-    """Return the roles to serve. Raises `BadParameter` where options contradict each other."""
-    if role and Role.ACCOUNTING in role and no_accounting:
+def _roles(given: list[Role] | None, *, no_accounting: bool, register: bool) -> tuple[Role, ...]:
+    if given and Role.ACCOUNTING in given and no_accounting:
         raise typer.BadParameter("--role accounting and --no-accounting contradict each other")
-    roles = tuple(dict.fromkeys(role or (one for one in Role if not (no_accounting and one is Role.ACCOUNTING))))
+    roles = tuple(dict.fromkeys(given or (one for one in Role if not (no_accounting and one is Role.ACCOUNTING))))
     if register and Role.WEBHOOKS not in roles:
         raise typer.BadParameter("--register-webhooks needs the role webhooks")
     return roles
+
+
+def _pod_linger() -> float:
+    """A Service goes on sending to a pod for a moment after it stopped being ready; nobody else does."""
+    return POD_LINGER_SECONDS if os.environ.get("KUBERNETES_SERVICE_HOST") else 0.0
 
 
 def _door(
@@ -179,6 +198,8 @@ def _door(
 ) -> "Door":
     from deploy.front_door import Door, address
 
+    if (cert is None) != (key is None):
+        raise typer.BadParameter("--tls-cert and --tls-key belong together")
     if at:
         try:
             address(at)
@@ -200,11 +221,7 @@ def _end_on_signals() -> None:
         loop.add_signal_handler(which, end, which)
 
 
-async def _run(
-    reach: o.NatsOptions,
-    kube: o.KubeOptions,
-    serving: "Serving",
-) -> int:
+async def _run(reach: o.NatsOptions, kube: o.KubeOptions, serving: "Serving") -> int:
     from binder.stream_setup import check_streams
     from deploy.commands.opening import identity, open_kube, open_nats, program
     from deploy.roles import Place

@@ -14,7 +14,7 @@ LEFT_OUT = ("deploy/world/",)
 ALWAYS = ("event", "level", "logger", "timestamp")
 """What every line has, `logger` being the module; one of a failure that nobody expected also has `exception`."""
 
-ABOUT = ("events_seq", "decisions_seq", "request", "webhook", "namespace", "vm", "vmi_uid")
+ABOUT = ("events_seq", "decisions_seq", "request", "webhook", "namespace", "vm", "vmi_uid", "kind", "name")
 """What is bound to the work on one input, and stands on every line that is written meanwhile."""
 
 _LEVELS = {"debug": "debug", "info": "info", "warning": "warning", "error": "error", "exception": "error"}

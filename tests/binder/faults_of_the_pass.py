@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from binder import (
     class_use,
     decide,
+    decide_ends,
     decide_set,
     fairness,
     launchers,
@@ -39,12 +40,12 @@ def union_of_tolerations(patch: pytest.MonkeyPatch) -> None:
 
 def release_on_phase(patch: pytest.MonkeyPatch) -> None:
     """The VMI's phase ends the booking."""
-    real = decide_set._ended
+    real = decide_ends._ended
 
     def ended(book: Book, gpu_set: Any, vmi: VmiView | None) -> Release | None:
         return Release.VMI_GONE if vmi is None or vmi.phase == "Failed" else real(book, gpu_set, vmi)
 
-    patch.setattr(decide_set, "_ended", ended)
+    patch.setattr(decide_ends, "_ended", ended)
 
 
 def copied_stamps_believed(patch: pytest.MonkeyPatch) -> None:
@@ -78,7 +79,7 @@ def foreign_gates_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def mismatch_ignored(patch: pytest.MonkeyPatch) -> None:
     """A pod that requests something else than its set is let go."""
-    patch.setattr(decide_set, "_requests_match", answering(returned=True))
+    patch.setattr(decide_set, "requests_match", answering(returned=True))
 
 
 def reasons_repeated(patch: pytest.MonkeyPatch) -> None:

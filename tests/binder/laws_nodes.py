@@ -32,6 +32,7 @@ class Watch:
         self.machines: dict[str, str] = {}
         self.places: dict[str, str] = {}
         self.pods: dict[str, tuple[str, str]] = {}
+        self.sets: dict[str, GpuSet] = {}
 
     def hear(self, state: State, decided: tuple[d.Decision, ...]) -> list[str]:
         """Return what broke a law in this input, and note how things stand now."""
@@ -74,7 +75,8 @@ class Watch:
                     yield f"{decision}: it may run (C35)"
                 yield from self._why(state, decision, decision.node, _all_of(gpu_set))
             case d.SetReleased() if decision.reason is Release.NODE_UNKEPT:
-                gpu_set = state.sets[decision.vmi.uid]
+                # One that was booked at admission, and whose VMI was not seen yet, is closed with it.
+                gpu_set = state.sets.get(decision.vmi.uid) or self.sets[decision.vmi.uid]
                 pod = state.pod(self.pods.get(decision.vmi.uid, ("", ""))[0])
                 booked = pod is not None and pod.uid == self.pods[decision.vmi.uid][1]
                 if booked and pod is not None and not pod.ended and GATE not in pod.gates:
@@ -84,6 +86,10 @@ class Watch:
                 places = [self.places.get(f"{decision.namespace}/{one.name}", "") for one in decision.claims]
                 node = max(places)
                 yield from self._why(state, decision, node, decision.claims)
+            case d.HeldLost() if decision.reason is Unkept.WRITE_REFUSED:
+                shown = [state.claim(f"{decision.namespace}/{one.name}") for one in decision.claims]
+                if all(view is not None and view.phase == "Bound" for view in shown):
+                    yield f"{decision}: its owner sees the units (T23)"
             case d.HeldLost() if decision.reason not in {Unkept.SPLIT, Unkept.COMMANDED}:
                 known = [self.places.get(f"{decision.namespace}/{one.name}", "") for one in decision.claims]
                 if decision.node and all(place == decision.node for place in known):
@@ -118,6 +124,7 @@ class Watch:
                 yield f"{one}: node {name} had enough without"
 
     def _note(self, state: State) -> None:
+        self.sets = dict(state.sets)
         booked: list[GpuSet | Holding] = [one for one in state.sets.values() if one.node]
         booked += [one for one in state.holdings.values() if one.node]
         since: dict[str, dict[Trouble, int]] = {}

@@ -122,7 +122,7 @@ def verdict(state: State, vmi: VmiView) -> Wait | str | None:
     """Return the reason a VMI must have been told, "fits NODE" where it must have been placed, None for neither."""
     gpu_set = state.sets.get(vmi.uid)
     pod = launcher(state, vmi)
-    if vmi.deleting or vmi.phase in {"Succeeded", "Failed"} or vmi.policy not in {"", "Wait"} or pod is None:
+    if vmi.deleting or vmi.phase in {"Succeeded", "Failed"} or vmi.policy not in {"", "Wait", "Refuse"} or pod is None:
         return None
     if gpu_set is not None and gpu_set.node:
         return None

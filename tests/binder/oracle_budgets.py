@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from binder.state import GpuSet, Holding, State
 from schemas import decisions as d
-from schemas.objects import BudgetView, PodView, TenantView
+from schemas.objects import BudgetView, PodView, Stamp, TenantView
 
 TOTAL = "gpus.cozystack.io"
 MIRROR = "tenant-quotas"
@@ -129,10 +129,13 @@ def over(state: State, namespace: str, wanted: dict[str, int]) -> list[tuple[str
     ]
 
 
-def exceeded(state: State, decision: d.SetPlaced | d.HeldPlaced) -> Iterator[str]:
+def exceeded(state: State, decision: d.SetPlaced | d.SetBooked | d.HeldPlaced) -> Iterator[str]:
     """Say which budgets a placement would exceed (B3)."""
     if isinstance(decision, d.SetPlaced):
         namespace, wanted = decision.vmi.namespace, asked(state, state.sets[decision.vmi.uid])
+    elif isinstance(decision, d.SetBooked):
+        fresh_set = GpuSet(decision.vmi, Stamp(), 0, decision.claims, held=decision.held)
+        namespace, wanted = decision.vmi.namespace, asked(state, fresh_set)
     else:
         namespace, fresh = decision.namespace, []
         for claim in decision.claims:

@@ -65,7 +65,7 @@ def with_launcher(state: State, whose: tuple[str, str]) -> bool:
     vmis = [one for one in state.objects["virtualmachineinstances"].values() if isinstance(one, VmiView)]
     return any(
         vmi.uid == whose[1]
-        and not (vmi.deleting or vmi.phase in {"Succeeded", "Failed"} or vmi.policy not in {"", "Wait"})
+        and not (vmi.deleting or vmi.phase in {"Succeeded", "Failed"} or vmi.policy not in {"", "Wait", "Refuse"})
         and oracle.launcher(state, vmi) is not None
         for vmi in vmis
     )

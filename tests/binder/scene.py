@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from binder.book import Book
 from binder.evolve import evolve_epoch, is_dirty
 from binder.evolve_adoption import begin
+from binder.rules.gpu_sets import Objection, asked_for, devices_of, mark_of, read_entries, resolved
 from binder.snapshot import decode_state, encode_state
-from binder.state import NEEDED_KINDS, empty_state
+from binder.state import DECLARING_KINDS, NEEDED_KINDS, empty_state
 from schemas import decisions as d
 from schemas import events as e
 from schemas.decisions import VmiId
@@ -28,8 +29,10 @@ from schemas.objects import (
     NamespaceView,
     NodeView,
     PodView,
+    PoolView,
     PvcView,
     PvView,
+    ReplicaSetView,
     SettingsView,
     TenantView,
     VmiView,
@@ -51,6 +54,8 @@ KINDS: dict[type, str] = {
     ClassView: "gpuclasses",
     ClaimView: "gpuclaims",
     VmView: "virtualmachines",
+    PoolView: "virtualmachinepools",
+    ReplicaSetView: "virtualmachineinstancereplicasets",
     VmiView: "virtualmachineinstances",
     SettingsView: "configmaps",
     BudgetView: "gpubudgets",
@@ -74,13 +79,13 @@ class Scene:
         self.sequence = 0
         self.stamp_ns = START_NS
         self.rv = 0
-        self.objects: dict[str, dict[str, AnyView]] = {kind: {} for kind in NEEDED_KINDS}
+        self.objects: dict[str, dict[str, AnyView]] = {kind: {} for kind in (*DECLARING_KINDS, *NEEDED_KINDS)}
         self.sessions: dict[str, int] = {}
         self.log: list[tuple[int, int, bytes, Decisions]] = []
         self.watched = Watch()
         self.epochs: list[tuple[int, Epoch]] = []
         if synced:
-            for kind in NEEDED_KINDS:
+            for kind in self.objects:
                 self.relist(kind)
 
     def send(self, event: e.AnyEvent) -> Decisions:
@@ -164,7 +169,7 @@ class Scene:
         """Let the binder go on from its snapshot's bytes."""
         self.book = Book(decode_state(encode_state(self.book.state)))
 
-    def admit(self, vmi: VmiView, request: str) -> Decisions:
+    def admit(self, vmi: VmiView, request: str, *, temporary: bool = False, migration: bool = False) -> Decisions:
         """Let the pod webhook ask for a launcher create of KubeVirt's."""
         who = VmiId(vmi.namespace, vmi.name, vmi.uid)
         classes = tuple(view for view in self.objects["gpuclasses"].values() if isinstance(view, ClassView))
@@ -175,9 +180,33 @@ class Scene:
         )
         return self.send(
             e.PodRequest(
-                request, vmi.namespace, who, CONTROLLER, vmi.gpus, POLICY_WAIT, KUBEVIRT, classes, claims=claims
+                request,
+                vmi.namespace,
+                who,
+                CONTROLLER,
+                vmi.gpus,
+                vmi.policy or POLICY_WAIT,
+                KUBEVIRT,
+                classes,
+                claims=claims,
+                temporary=temporary,
+                migration=migration,
             )
         )
+
+    def start_request(self, vmi: VmiView, request: str) -> e.StartRequest:
+        """Return what the validating webhook asks about a VMI that is about to be stored."""
+        classes = tuple(view for view in self.objects["gpuclasses"].values() if isinstance(view, ClassView))
+        claims = tuple(
+            view
+            for view in self.objects["gpuclaims"].values()
+            if isinstance(view, ClaimView) and view.namespace == vmi.namespace and not view.template
+        )
+        asked = e.VmiRequest(request, vmi.namespace, vmi.name, "tenant", vmi.gpus, classes=classes, claims=claims)
+        entries = read_entries(vmi.gpus)
+        resolved_entries = () if isinstance(entries, Objection) else resolved(asked_for(asked, entries))
+        bound = tuple(mark_of(one.name, one.device_name) for one in devices_of(resolved_entries))
+        return e.StartRequest(request, vmi.uid or f"uid-{vmi.name}", replace(asked, bound_gpus=bound))
 
     def settled(self) -> Decisions:
         """Go on until nothing is dirty, as the leader does; return what was decided."""

@@ -214,10 +214,11 @@ def test_the_prefix_alone_proves_nothing(bound: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "mark"), [("Wait", "Wait"), ("Schedule", "Schedule"), ("Refuse", "Wait"), ("", "Wait"), ("wait", "Wait")]
+    ("policy", "mark"),
+    [("Wait", "Wait"), ("Schedule", "Schedule"), ("Refuse", "Refuse"), ("", "Wait"), ("wait", "Wait")],
 )
 def test_the_policy_mark_is_one_we_keep(policy: str, mark: str) -> None:
-    """What books nothing at admission is held: Refuse and unknown policies are marked Wait (T17)."""
+    """A VMI is marked with the policy in force, and follows it for its life; one that nobody knows is Wait (T17)."""
     answer = answer_vmi(VMI, policy)
 
     assert isinstance(answer, VmiAdmitted)

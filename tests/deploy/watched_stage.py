@@ -91,7 +91,9 @@ async def stage(
     await adopt_fresh(cluster.api, journal, NAMESPACE, place.program)
     status, webhook = free_ports(2)
     door = Door(directory / "tls")
-    serving = Serving(roles, door, webhook, status, "127.0.0.1", budget_metrics=budget_metrics, tell_end_s=tell_end_s)
+    serving = Serving(
+        roles, door, webhook, status_port=status, host="127.0.0.1", budget_metrics=budget_metrics, tell_end_s=tell_end_s
+    )
     listening = asyncio.Event()
     try:
         async with running(serve(place, serving, listening.set)) as also:

@@ -17,11 +17,11 @@ from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.adopt import adopt_fresh
 from deploy.local import LocalNats, LocalNatsCluster
-from schemas.admission import CONFIGURATION_NAME
-from schemas.decisions import SetClosed, SetOpened, SetPlaced, SetReleased, SetWaits
+from schemas.admission import CONFIGURATION_NAME, VALIDATING_CONFIGURATION
+from schemas.decisions import SetBooked, SetClosed, SetOpened, SetPlaced, SetReleased, SetWaits
 from schemas.frames import Frame, decode_record
 from schemas.kinds import LEASE, VMI
-from schemas.names import LEASE_PREFIX
+from schemas.names import LEASE_PREFIX, SETTING_POLICY, SETTINGS_CONFIGMAP
 from schemas.streams import DECISIONS
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
@@ -33,10 +33,11 @@ from tests.e2e.process import ALL, Processes
 from tests.e2e.tenant import SECONDS, Tenant, eventually, vm_body
 from tests.e2e.witness import Witness, gates, pinned_node
 from webhooks.configuration import webhook_configuration
+from webhooks.registration import validating
 
 VMS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-Made = TypeVar("Made", SetOpened, SetPlaced, SetReleased, SetWaits, SetClosed)
+Made = TypeVar("Made", SetBooked, SetOpened, SetPlaced, SetReleased, SetWaits, SetClosed)
 
 
 class Stack(Tenant):
@@ -78,6 +79,22 @@ class Stack(Tenant):
             return False
 
         await eventually(answered, "our roles are ready")
+
+    async def policy(self, start_policy: str) -> None:
+        """Set the start policy, and wait until the log knows it: VMIs admitted from then on are marked with it."""
+        path = f"/api/v1/namespaces/{self.system}/configmaps/{SETTINGS_CONFIGMAP}"
+        data = {"data": {SETTING_POLICY: start_policy}}
+        if await self.api.find(path) is None:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": SETTINGS_CONFIGMAP}, **data}
+            await self.api.create(path.rpartition("/")[0], body)
+        else:
+            await self.api.patch(path, data)
+
+        async def known() -> bool:
+            view = (await self.told()).settings_view()
+            return view is not None and view.data.get(SETTING_POLICY) == start_policy
+
+        await eventually(known, f"the policy is {start_policy}")
 
     async def logged(self, kind: type[Made], vm: str, so: Callable[[Made], bool] = lambda _: True) -> Made:
         """Wait until the log says this of a VM's set; return the first such decision."""
@@ -175,8 +192,7 @@ async def stack(
     await create_streams(here.journal, replicas=len(urls))
     await nothing_of_ours(api)
     await adopt_fresh(here.kube, here.journal, here.system, "test")
-    hooks = webhook_configuration(f"https://127.0.0.1:{here.processes.port}", plane.authority.pem)
-    await api.create(CONFIGURATIONS, hooks)
+    await _register(api, f"https://127.0.0.1:{here.processes.port}", plane.authority.pem, here.system)
     try:
         if bare:
             yield here
@@ -192,10 +208,16 @@ async def stack(
     finally:
         await here.processes.stop()
         await api.delete(f"{CONFIGURATIONS}/{CONFIGURATION_NAME}")
+        await api.delete(VALIDATING_CONFIGURATION.path(name=CONFIGURATION_NAME))
         await here.kube.close()
         await here.connection.close()
         await api.delete(f"/api/v1/namespaces/{here.system}")
     assert not here.witness.broken, here.witness.broken
+
+
+async def _register(api: Api, where: str, authority: bytes, system: str) -> None:
+    await api.create(VALIDATING_CONFIGURATION.path(), validating(where, authority, system))
+    await api.create(CONFIGURATIONS, webhook_configuration(where, authority))
 
 
 @asynccontextmanager

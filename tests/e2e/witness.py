@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import aiohttp
 
 from schemas.kinds import GPU_CLAIM, POD, VMI, Resource
-from schemas.names import GATE, REFERENCE_LABEL
+from schemas.names import GATE, POLICY_ANNOTATION, POLICY_SCHEDULE, REFERENCE_LABEL
 from tests.cluster.api import Api, Object, Refused
 
 GPU_MARK = "nvidia.com/"
@@ -68,7 +68,7 @@ class Witness:
             self._pods[uid] = pod
             for owner in pod["metadata"].get("ownerReferences") or ():
                 _note(self.launchers, owner["uid"], uid)
-            if GATE not in gates(pod) and REFERENCE_LABEL in (pod["metadata"].get("labels") or {}):
+            if GATE not in gates(pod) and _is_ours(pod):
                 self._see_ungated(uid, pod)
         self._judge()
 
@@ -106,6 +106,13 @@ class Witness:
     def _break(self, law: str) -> None:
         if law not in self.broken:
             self.broken.append(law)
+
+
+def _is_ours(pod: Object) -> bool:
+    """Say whether the pod is one that we place: under Schedule kube-scheduler does."""
+    metadata = pod["metadata"]
+    policy = (metadata.get("annotations") or {}).get(POLICY_ANNOTATION)
+    return REFERENCE_LABEL in (metadata.get("labels") or {}) and policy != POLICY_SCHEDULE
 
 
 def _note(table: dict[str, list[str]], key: str, value: str) -> None:

@@ -8,11 +8,11 @@ from prometheus_client import CollectorRegistry
 
 from binder.journal import Unclear
 from binder.service import Binder
-from deploy.cluster_in_memory import hook_of
+from deploy.cluster_in_memory import IN_PROCESS, hook_of
 from deploy.roles import Place, run_binder, run_ingest, run_projector
 from deploy.serving import kept
 from deploy.world.manifests import Obj
-from schemas.admission import POD_WEBHOOK, VMI_WEBHOOK
+from schemas.admission import POD_WEBHOOK, START_WEBHOOK, VMI_WEBHOOK
 from tests.simulation.cluster import Cluster
 from tests.simulation.doors import Doors
 from tests.simulation.labels import SYSTEM
@@ -20,6 +20,7 @@ from tests.simulation.lanes import Lane
 from webhooks.configuration import TIMEOUT_S, webhook_configuration
 from webhooks.metrics import Metrics
 from webhooks.service import Webhooks
+from webhooks.starts import start_webhook
 
 PROGRAM = "simulated"
 
@@ -88,9 +89,9 @@ class FrontDesk:
 
     def __init__(self, cluster: Cluster, pick: Callable[[], Process | None]) -> None:
         self._pick = pick
-        asked = {VMI_WEBHOOK: self._ask_vmi, POD_WEBHOOK: self._ask_pod}
-        configuration: Obj = webhook_configuration("https://in-process", b"")
-        for one in configuration["webhooks"]:
+        asked = {VMI_WEBHOOK: self._ask_vmi, POD_WEBHOOK: self._ask_pod, START_WEBHOOK: self._ask_start}
+        configured: list[Obj] = [*webhook_configuration(IN_PROCESS, b"")["webhooks"]]
+        for one in (*configured, start_webhook(IN_PROCESS, b"")):
             cluster.api.admit(hook_of(one, asked[one["name"]]))
 
     async def _ask_vmi(self, body: bytes) -> bytes:
@@ -98,6 +99,9 @@ class FrontDesk:
 
     async def _ask_pod(self, body: bytes) -> bytes:
         return await self._ask(lambda webhooks: webhooks.review_pod(body))
+
+    async def _ask_start(self, body: bytes) -> bytes:
+        return await self._ask(lambda webhooks: webhooks.review_start(body))
 
     async def _ask(self, review: Callable[[Webhooks], Coroutine[Any, Any, bytes]]) -> bytes:
         process = self._pick()

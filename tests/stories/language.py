@@ -4,37 +4,39 @@ from collections.abc import Iterable
 
 import msgspec
 from msgspec.structs import replace
+from typing_extensions import override
 
 from schemas import decisions as d
 from schemas import events as e
-from schemas.names import GATE
+from schemas.names import CLAIM_FINALIZER, GATE
 from schemas.objects import (
     ClaimView,
     ClassView,
     Stamp,
     VmiView,
-    VmView,
 )
 from tests.binder.scene import launcher
-from tests.stories.cluster_words import ClusterWords, Lines
+from tests.stories.cluster_words import Lines
+from tests.stories.start_words import StartWords
 from tests.stories.words import CORES, NAMESPACE, Words, counted, resource
+from tests.stories.write_words import WriteWords
 
 
-class Story(ClusterWords):
+class Story(StartWords, WriteWords):
     """A story being told: a cluster where every kind is synced, unless its first word is `cold`."""
 
     def do_vm(self, words: Words) -> Iterable[d.Decision]:
-        """`vm NAME [CLASS=N]... [uses=CLAIM]... [created=T]`."""
-        created, text = int(words.one("created", "0")), words.entries(list(self.classes))
-        gpus = "" if text == "[]" else text
-        return self.scene.show(VmView(words.names[0], "", "", NAMESPACE, gpus=gpus, created=created))
+        """`vm NAME [CLASS=N]... [uses=CLAIM]... [created=T] [of=POOL]`."""
+        return self.scene.show(self.written("vm", words))
 
     def do_vmi(self, words: Words) -> Iterable[d.Decision]:
-        """`vmi NAME CLASS=N... [uses=CLAIM]... [uid=U] [policy=P] [volume=V]... [annotation=TEXT]`."""
+        """`vmi NAME CLASS=N... [uses=CLAIM]... [uid=U] [policy=P] [volume=V]... [annotation=TEXT] [of=OWNER]`."""
         volumes, uid, policy = tuple(words.every("volume")), words.one("uid"), words.one("policy")
         text = words.one("annotation") or words.entries(list(self.classes))
-        name = words.names[0]
-        return self.scene.show(VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes))
+        name, owner = words.names[0], self.owner(words)
+        return self.scene.show(
+            VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, owner_uid=owner)
+        )
 
     def do_phase(self, words: Words) -> Iterable[d.Decision]:
         """`phase VMI PHASE [deleting]`."""
@@ -43,9 +45,10 @@ class Story(ClusterWords):
         return self.scene.show(replace(self._vmi(name), phase=phase, deleting=deleting))
 
     def do_admit(self, words: Words) -> Iterable[d.Decision]:
-        """`admit VMI REQUEST`: the webhook asks for a launcher."""
+        """`admit VMI REQUEST [temporary] [migration]`: the webhook asks for a launcher."""
+        temporary, migration = words.flag("temporary"), words.flag("migration")
         name, request = words.names
-        return self.scene.admit(self._vmi(name), request)
+        return self.scene.admit(self._vmi(name), request, temporary=temporary, migration=migration)
 
     def do_pod(self, words: Words) -> Iterable[d.Decision]:
         """`pod NAME of VMI [stamp=S] [RESOURCE=N] [gate=G] [affinity=T] [selector=K:V] [priority=N] [claim=PVC]`.
@@ -58,7 +61,7 @@ class Story(ClusterWords):
         gates = () if bare else (*words.every("gate"), GATE)
         stamp, terms, selector = words.one("stamp"), words.terms(), words.pairs("selector")
         priority, pvcs = int(words.one("priority", "0")), tuple(words.every("claim"))
-        requests = {**self._units(vmi), "cpu": CORES, **words.amounts()}
+        requests = {**self.units_of(vmi), "cpu": CORES, **words.amounts()}
         pod = launcher(vmi, name, stamp, requests)
         return self.scene.show(
             replace(
@@ -67,7 +70,9 @@ class Story(ClusterWords):
             )
         )  # fmt: skip
 
-    def _units(self, vmi: VmiView) -> dict[str, int]:
+    @override
+    def units_of(self, vmi: VmiView) -> dict[str, int]:
+        """Return the units that a VMI's annotation asks for."""
         asked: dict[str, int] = {}
         for entry in msgspec.json.decode(vmi.gpus, type=list[dict[str, int | str]]) if vmi.gpus.startswith("[") else ():
             class_name, count, by = str(entry.get("className")), int(entry.get("count", 1)), ""
@@ -91,8 +96,10 @@ class Story(ClusterWords):
         """`start VMI CLASS=N... [options of vmi and pod]`: VMI, admitted launcher `VMI-pod` and its listing."""
         name = words.names[0]
         uid, policy, volumes = words.one("uid"), words.one("policy"), tuple(words.every("volume"))
-        text, created = words.entries(list(self.classes)), int(words.one("created", "0"))
-        vmi = VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, created=created)
+        text, created, owner = words.entries(list(self.classes)), int(words.one("created", "0")), self.owner(words)
+        vmi = VmiView(
+            name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, created=created, owner_uid=owner
+        )
         said = list(self.scene.show(vmi))
         self.requests += 1
         request = f"r{self.requests}"
@@ -111,7 +118,7 @@ class Story(ClusterWords):
             vmi = self.scene.newer(VmiView(f"crowd{number:03}", "", "", NAMESPACE, gpus=text))
             self.scene.watch("virtualmachineinstances", [vmi])
             self.scene.admit(vmi, f"q{number}")
-            pods.append(launcher(vmi, f"{vmi.name}-pod", f"q{number}", {**self._units(vmi), "cpu": CORES}))
+            pods.append(launcher(vmi, f"{vmi.name}-pod", f"q{number}", {**self.units_of(vmi), "cpu": CORES}))
             vmis.append(vmi)
         self.scene.show(*pods)
         said = self.scene.show(*(replace(vmi, active_pods={f"uid-{vmi.name}-pod": ""}) for vmi in vmis))
@@ -205,15 +212,22 @@ class Story(ClusterWords):
         assert isinstance(view, ClaimView)
         return self.scene.show(replace(view, node=node, phase="Bound"))
 
-    def do_confirm(self, words: Words) -> Lines:
+    def do_confirm(self, words: Words) -> Iterable[str | d.Decision]:
         """`confirm CLAIM CODE [older]`: what became of the status write of its newest decision."""
         older = words.flag("older")
         name, code = words.names
         known = self.scene.book.state.holdings[f"{NAMESPACE}/{name}"]
         stamp = Stamp(known.stamp.generation, known.stamp.sequence - 1, 0) if older else known.stamp
-        self.scene.send(e.Outcomes((e.Outcome("status", NAMESPACE, name, "", stamp, int(code)),)))
+        said = self.scene.send(e.Outcomes((e.Outcome("status", NAMESPACE, name, "", stamp, int(code)),)))
         after = self.scene.book.state.holdings[f"{NAMESPACE}/{name}"]
-        return ["confirmed" if after.confirmed == after.stamp else "not confirmed"]
+        return ["confirmed" if after.confirmed == after.stamp else "not confirmed", *said]
+
+    def do_guarded(self, words: Words) -> Iterable[d.Decision]:
+        """`guarded CLAIM [not]`: it carries our finalizer, or somebody took it off."""
+        stripped = words.flag("not")
+        view = self._view("claim", words.names[0])
+        assert isinstance(view, ClaimView)
+        return self.scene.show(replace(view, finalizers=() if stripped else (CLAIM_FINALIZER,)))
 
     def do_written(self, words: Words) -> Iterable[d.Decision]:
         """`written CLAIM`: the claim's status shows what was decided last."""

@@ -116,6 +116,11 @@ def told(decision: d.Decision) -> str:
             return f"places {_who(decision.vmi)} on {decision.node} for {decision.pod}" + (
                 f" if {terms}" if terms else ""
             )
+        case d.SetBooked():
+            claims = ", ".join(f"{one.class_name} x{one.count} by {one.resource}" for one in every_claim(decision))
+            return f"books {_who(decision.vmi)} on {decision.node} for {decision.request}: {claims}"
+        case d.StartHeld():
+            return f"{_who(decision.vmi)} is not decided yet: {decision.reason}"
         case d.SetWaits():
             return f"{_who(decision.vmi)} waits: {decision.reason}{_bound(decision.over)}"
         case d.SetReleased():
@@ -126,12 +131,14 @@ def told(decision: d.Decision) -> str:
             return f"closes {_who(decision.vmi)}"
         case d.PodAdmitted():
             tolerations = ", ".join(_toleration(one) for one in decision.tolerations)
-            gate = "gated" if decision.gate else "not gated"
+            gate = "gated" if decision.gate else f"pinned to {decision.node}" if decision.node else "not gated"
             return f"admits the launcher of {_who(decision.vmi)} as {decision.request}, {gate}" + (
                 f", tolerating {tolerations}" if tolerations else ""
             )
         case d.VmiAdmitted():
             return f"admits VMI {decision.name} under {decision.policy}"
+        case d.WritePassed():
+            return f"lets {decision.name} be written"
         case d.Refused():
             return f"refuses {decision.name}: {decision.reason}"
         case d.Commanded():

@@ -1,0 +1,124 @@
+"""Policies Refuse and Schedule on a running cluster: what a start is told, where its launcher goes, what it leaves."""
+
+from schemas.decisions import SetBooked
+from schemas.kinds import VM, VMI
+from schemas.names import GATE, POLICY_ANNOTATION
+from tests.cluster.api import Refused
+from tests.cluster.nodes import L40S
+from tests.e2e.stack import Stack
+from tests.e2e.tenant import eventually
+from tests.e2e.test_refusals import refusal, vmi
+from tests.e2e.witness import gates, pinned_node
+
+ONE = '[{"className":"l40s"}]'
+
+
+async def failure(program: Stack, vm: str) -> str:
+    """Wait until the VM's condition says why its start failed; return the sentence."""
+
+    async def told() -> str:
+        listed = await program.api.get(VM.path(program.tenant, vm))
+        conditions = (listed.get("status") or {}).get("conditions") or ()
+        return next((str(one.get("message", "")) for one in conditions if one["type"] == "Failure"), "")
+
+    return await eventually(told, f"VM {vm} says why it does not start")
+
+
+async def test_a_start_is_booked_and_pinned_or_refused_with_the_numbers(program: Stack) -> None:
+    """A12, P1: the last unit is booked at admission and the launcher pinned at creation; the next start is refused.
+
+    C57: the refused VM says it in its condition, where the tenant reads; no trace is left, and with room it starts.
+    """
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 1})
+    await program.policy("Refuse")
+    await program.vm("first", [("l40s", 1)])
+
+    assert await program.running("first") == "n1"
+    [pod] = await program.launchers("first")
+    assert (gates(pod), pinned_node(pod)) == ([], "n1")
+    assert await program.bound("first") == ["n1"]
+    assert (await program.logged(SetBooked, "first")).node == "n1"
+
+    by_hand = await refusal(program, vmi(ONE, "by-hand"))
+    sentence = f"VMI {program.tenant}/by-hand can't start now: no node has room for the whole set"
+    assert sentence in str(by_hand.status["message"])
+    assert "l40s x1 of 1 asked, offered by 1 node, at most 0 free on one" in str(by_hand.status["message"])
+    await program.vm("second", [("l40s", 1)])
+    assert f"VMI {program.tenant}/second can't start now: no node has room" in await failure(program, "second")
+    assert await program.vmi("second") is None
+    assert await program.claims("second") == []
+    assert await program.events() == []
+
+    await program.stop("first")
+    assert await program.running("second", 300) == "n1"
+    report = await program.verified()
+    assert report.chain_only == 0
+
+
+async def test_running_vms_keep_their_policy_when_it_is_switched(program: Stack) -> None:
+    """A11: Wait, Refuse and Schedule in turn, each with a VM that goes on running, and with its launcher as it was."""
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 3})
+    for policy in ("Wait", "Refuse", "Schedule"):
+        await program.policy(policy)
+        await program.vm(policy.lower(), [("l40s", 1)])
+        assert await program.running(policy.lower()) == "n1"
+    [scheduled] = await program.launchers("schedule")
+    assert (gates(scheduled), pinned_node(scheduled)) == ([], "")
+    assert await program.claims("schedule") == []
+
+    # The third unit is the scheduler's own doing, and counts all the same.
+    await program.policy("Refuse")
+    with_all = await refusal(program, vmi(ONE, "no-room"))
+    assert "no node has room" in str(with_all.status["message"])
+    await program.policy("Schedule")
+    await program.vm("short", [("l40s", 1)])
+    await eventually(lambda: program.launchers("short"), "the launcher under Schedule is there")
+    await program.policy("Wait")
+    await program.vm("late", [("l40s", 1)])
+    await program.waiting("late", "NoRoom")
+    await program.stop("refuse")
+    served = await eventually(lambda: either(program, "short", "late"), "whoever is first has the unit")
+
+    assert served in {"short", "late"}
+    for policy in ("Wait", "Schedule"):
+        found = await program.vmi(policy.lower())
+        assert found is not None
+        assert found["metadata"]["annotations"][POLICY_ANNOTATION] == policy
+        assert found["status"]["phase"] == "Running"
+
+
+async def either(program: Stack, *vms: str) -> str:
+    """Return the VM that runs of these, '' while none does."""
+    for name in vms:
+        found = await program.vmi(name)
+        if found is not None and (found.get("status") or {}).get("phase") == "Running":
+            return name
+    return ""
+
+
+async def test_without_binder_or_nats_a_start_is_refused_and_says_so(parts: Stack) -> None:
+    """T18, I2: nobody can book: refused in time with the reason, nothing is stored; when they are back, it starts."""
+    program = parts
+    await program.apart()
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 1})
+    await program.policy("Refuse")
+    program.processes.children["binder"].kill()
+    without_binder = await refused(program, "one")
+    await program.processes.revive("binder")
+    assert "the binder gave no answer in time; nothing was booked, try again" in without_binder
+
+    await program.vm("vm", [("l40s", 1)])
+    assert await program.running("vm", 300) == "n1"
+    assert GATE not in [gate for pod in await program.launchers("vm") for gate in gates(pod)]
+
+
+async def refused(program: Stack, name: str) -> str:
+    """Return how a VMI created by hand is refused."""
+    try:
+        await program.api.create(VMI.path(program.tenant), vmi(ONE, name))
+    except Refused as no:
+        return str(no.status["message"])
+    raise AssertionError(f"VMI {name} was not refused")
