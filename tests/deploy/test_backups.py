@@ -21,10 +21,12 @@ async def test_a_copied_store_verifies_replays_and_explains(nats: LocalNats, tmp
     words = ("--data", str(tmp_path / "copy"))
     verified = await asyncio.to_thread(gpubinder, "verify", "--no-anchor", "--json", *words)
     replayed = await asyncio.to_thread(gpubinder, "replay", "--json", *words)
+    stands = await asyncio.to_thread(gpubinder, "status", "--no-cluster", *words)
     explained = await asyncio.to_thread(gpubinder, "explain", "tenant-umbra/archive", *words)
 
     assert verified.code == 0, verified.err
     assert verified.json["whole"]
     assert verified.json["log_through"] >= ends[DECISIONS]
+    assert (stands.code, "nothing stands in the way" in stands.out) == (0, True), stands.out + stands.err
     assert replayed.code == 0, replayed.err
     assert "VolumeOnOtherNode" in explained.out
