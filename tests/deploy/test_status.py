@@ -68,6 +68,11 @@ async def test_troubles_are_named(nats: LocalNats, tmp_path: Path, monkeypatch: 
         without = await standing(journal, api, NAMESPACE)
 
     sentences = "\n".join(found.troubles)
-    for words in ("nobody leads as binder", "inputs wait for a decision", "the anchor names DECISIONS message 4711", "% full"):
+    for words in (
+        "nobody leads as binder",
+        "inputs wait for a decision",
+        "the anchor names DECISIONS message 4711",
+        "% full",
+    ):
         assert words in sentences
     assert "no anchor stands" in "\n".join(without.troubles)
