@@ -8,6 +8,7 @@ from typing_extensions import override
 from deploy.world import fitting
 from deploy.world.manifests import Obj, controller_of, deleting, dig, key_of, meta, pod_ended
 from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, NODE, POD, VM, VMI, Resource
+from schemas.names import POLICY_REFUSE
 from tests.simulation.acts.strangers import FOREIGN_GATE
 from tests.simulation.hardware import is_silent
 from tests.simulation.labels import CARD, CLASSES
@@ -72,10 +73,37 @@ class Served(Law):
             if vmi is not None and self._may_still_run(vmi):
                 continue
             if vmi is None or deleting(vmi) or phase in {"Failed", "Succeeded"}:
-                if not self._is_refused(vm):
+                if not self._is_refused(vm) and not self._finds_no_place(vm):
                     yield f"VM {key_of(vm)} is to run, its VMI is {phase}"
             elif phase != "Running":
                 yield from self._waits(vmi, str(phase))
+
+    def _finds_no_place(self, vm: Obj) -> bool:
+        """Say whether policy Refuse keeps a VM from starting: no node has room; who names claims may be excused."""
+        if self.world.setting.policy != POLICY_REFUSE:
+            return False
+        entries = entries_of(vm["spec"]["template"])
+        if any("claimName" in entry for entry in entries):
+            return True
+        classes = [self.world.cluster.find(GPU_CLASS, entry["className"]) for entry in entries]
+        requests: Counter[str] = Counter()
+        for entry, found in zip(entries, classes, strict=True):
+            if found is not None:
+                requests[found["spec"]["resourceName"]] += entry["count"]
+        spec = vm["spec"]["template"]["spec"]
+        tolerations = [one for found in classes if found for one in found["spec"].get("tolerations") or ()]
+        volumes = [dig(volume, "dataVolume", "name") for volume in spec.get("volumes") or ()]
+        claims = [{"persistentVolumeClaim": {"claimName": name}} for name in volumes if name]
+        pod = {
+            "metadata": {"name": meta(vm)["name"], "namespace": meta(vm)["namespace"], "uid": ""},
+            "spec": {
+                "containers": [{"resources": {"requests": {name: str(n) for name, n in requests.items()}}}],
+                "nodeSelector": spec.get("nodeSelector") or {},
+                "tolerations": tolerations,
+                "volumes": [*claims, *(spec.get("volumes") or ())],
+            },
+        }
+        return not list(self._takers(pod))
 
     def _is_refused(self, vm: Obj) -> bool:
         """Say whether the webhook must refuse the VM's VMI: what it names is not there, or too much."""
