@@ -6,7 +6,7 @@ READY := .venv/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast check format generate soak bench lock clean
+.PHONY: help demo test test-fast check format generate soak bench lock image clean
 
 help: ## list these commands
 	@sed -n 's/^\([.a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -28,12 +28,14 @@ demo: $(READY) ## place the example VMs, show who waits and why, then replay the
 	@$(BIN)/gpubinder demo
 
 test: check ## everything: the checks, then every test, the real control plane included
+	@$(BIN)/python -m tests.alerts.engine
+	@test -n "$$GPUBINDER_TEST_HELM" || $(BIN)/python -m tests.chart.helm
 	@$(BIN)/python -m pytest -m "not cluster and not soak" --numprocesses=2
 	@test -n "$$GPUBINDER_TEST_KUBECONFIG" || $(BIN)/python -m tests.cluster.build
 	@$(BIN)/python -m pytest -m "cluster and not soak"
 
 test-fast: $(READY) ## the tests that need no server: a minute or two
-	@$(BIN)/python -m pytest -m "not cluster and not nats and not soak" --numprocesses=2
+	@$(BIN)/python -m pytest -m "not cluster and not nats and not helm and not promql and not soak" --numprocesses=2
 
 soak: $(READY) ## the long runs: many seeds, hours of logical time, new random cases of each property
 	@$(BIN)/python -m pytest -m "soak or (hypothesis and not cluster)" --hypothesis-profile=search --timeout=0
@@ -62,6 +64,11 @@ lock: ## take the newest versions that pyproject.toml allows into requirements-d
 	@head -2 requirements-dev.lock > .venv/lock/new
 	@.venv/lock/bin/python -m pip freeze --exclude-editable >> .venv/lock/new
 	@mv .venv/lock/new requirements-dev.lock && rm -rf .venv/lock
+	@$(MAKE) --no-print-directory .venv && $(BIN)/python -m tests.house.runtime_lock
+
+image: requirements.lock ## build the container image, where docker or podman is at hand
+	@engine=$$(command -v docker || command -v podman) || { echo "make: no docker and no podman here" >&2; exit 1; }; \
+	  "$$engine" build --tag gpubinder:$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) .
 
 clean: ## remove the environment and every cache
 	@rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

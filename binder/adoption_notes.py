@@ -11,6 +11,7 @@ from binder.following import place_of
 from binder.launchers import gated_launchers, names_gpus
 from schemas import decisions as d
 from schemas.claims import Phase
+from schemas.names import POLICY_SCHEDULE
 from schemas.objects import ClaimView, NodeView, PodView, VmiView
 
 
@@ -38,7 +39,8 @@ def conflicts(book: Book, decision: d.Decision) -> Iterator[str]:
 def not_booked(book: Book) -> Iterator[str]:
     """Name the VMs that have or await units and get no booking, once all was booked that could be."""
     for vmi in vmis(book):
-        if vmi.uid in book.state.sets:
+        if vmi.uid in book.state.sets or vmi.policy == POLICY_SCHEDULE:
+            # kube-scheduler's are nobody's booking: they are told with the pods that count by themselves.
             continue
         pod = let_go(book, vmi)
         if pod is not None:

@@ -51,7 +51,8 @@ class Report(msgspec.Struct):
 
     `rederived` entries were decided again and agree; `chain_only` were written under other rules.
     `uncovered`: EVENTS after the last frame, which nothing vouches for yet. `gap_seconds`: logged silence
-    without a leader (T9). `log_through`: the last DECISIONS sequence that was proven, `messages` how many were.
+    without a leader (T9). `lost`: frames of a generation that another took over from, whose inputs are gone:
+    the chain alone holds them. `log_through`: the last DECISIONS sequence that was proven, `messages` how many were.
     """
 
     log_id: str = ""
@@ -67,6 +68,7 @@ class Report(msgspec.Struct):
     uncovered: int = 0
     gap_seconds: int = 0
     voided: int = 0
+    lost: int = 0
     anchored: bool = False
     difference: Difference | None = None
     finding: str = ""
@@ -107,6 +109,7 @@ class Auditor:
             self.last = (await self._journal.info(DECISIONS)).last
             async for told in self.follower.steps(until=self.last):
                 self._count(told.said.record)
+                report.lost += told.lost
             report.uncovered = (await self._journal.info(EVENTS)).last - self.follower.book.state.events_seq
             if anchor is not None:
                 await prove_anchor(anchor, self.follower.tip, self._journal)

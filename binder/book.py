@@ -7,14 +7,14 @@ all of them anew, and `invariants.check` compares the two.
 import heapq
 from typing import cast
 
-from binder.class_use import VMIS
+from binder.declaring import VMIS, VMS
 from binder.holdings import share_of
 from binder.launchers import claim_names
 from binder.licence_copies import LicenceCopy
 from binder.picture import Picture
 from binder.settings import settings_of
 from binder.skips import deadlines_of
-from binder.state import NEEDED_KINDS, Admitted, GpuSet, Holding, Session, State, Touch, is_current
+from binder.state import DECLARING_KINDS, NEEDED_KINDS, Admitted, GpuSet, Holding, Session, State, Touch, is_current
 from binder.usage import Share, booking_of, claims_of
 from schemas.objects import AnyView, BudgetView, ClassView, PodView, TenantView, VmView
 
@@ -30,7 +30,10 @@ INDEXED_FIRST = (
     "virtualmachineinstances",
     "persistentvolumeclaims",
     "gpuclaims",
+    "virtualmachinepools",
+    "virtualmachineinstancereplicasets",
 )
+DECLARING = (VMS, VMIS, *DECLARING_KINDS)
 GROWN, SHRUNK = int(Touch.GROWN), int(Touch.SHRUNK)
 
 
@@ -136,6 +139,8 @@ class Book(Picture):
 
     def _index_object(self, kind: str, key: str, before: AnyView | None, view: AnyView | None) -> None:
         self.index.move(key, before, view)
+        if kind in DECLARING:
+            self.declared.changed(kind, before, view)
         match kind:
             case "nodes":
                 self.usage.rank(key)

@@ -147,10 +147,15 @@ def resolved(before: TenantView | None, view: TenantView) -> TenantView:
 
 def units_of(claims: Iterable[d.TemplateClaim | d.HeldClaim]) -> Amounts:
     """Return what claims count for: units of their classes, and of all classes together."""
+    return total_of((claim.class_name, claim.count) for claim in claims)
+
+
+def total_of(units: Iterable[tuple[str, int]]) -> Amounts:
+    """Add up units of classes: by class, and over all of them."""
     amounts: Amounts = {}
-    for claim in claims:
-        for key in (BUDGET_CLASS_PREFIX + claim.class_name, BUDGET_TOTAL):
-            amounts[key] = amounts.get(key, 0) + claim.count
+    for class_name, count in units:
+        for key in (BUDGET_CLASS_PREFIX + class_name, BUDGET_TOTAL):
+            amounts[key] = amounts.get(key, 0) + count
     return amounts
 
 

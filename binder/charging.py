@@ -7,6 +7,7 @@ migration's second pod of a VMI that has a set: those units are the claims'.
 """
 
 from binder.budgets import Budgets, Charge, units_of
+from binder.declaring import Declared
 from binder.indexes import Indexes
 from binder.state import GpuSet, Holding, State
 from binder.usage import Amounts
@@ -14,12 +15,16 @@ from schemas.objects import PodView
 
 
 class Charging:
-    """Keeps `Budgets` true to the tables: told of each set, held claim, pod and admission that changed."""
+    """Keeps `Budgets` true to the tables: told of each set, held claim, pod and admission that changed.
 
-    def __init__(self, state: State, index: Indexes, budgets: Budgets) -> None:
+    `declared` hears of what sets and claims count for as well.
+    """
+
+    def __init__(self, state: State, index: Indexes, budgets: Budgets, declared: Declared) -> None:
         self._state = state
         self._index = index
         self._budgets = budgets
+        self._declared = declared
 
     def set_changed(self, uid: str) -> None:
         """Count a set, and what its pods count for beside it: it changed, or a launcher of it was admitted."""
@@ -30,6 +35,12 @@ class Charging:
     def holding_changed(self, key: str, holding: Holding | None) -> None:
         """Count a held claim."""
         self._budgets.charge("holdings", key, _of_holding(holding))
+        stays = holding is not None and not holding.freed
+        self._declared.claims(
+            key,
+            holding.namespace if holding is not None else "",
+            units_of([holding.claim]) if holding is not None and stays else {},
+        )
 
     def pod_changed(self, key: str, before: PodView | None, view: PodView | None) -> None:
         """Count a pod; one that carries the stamp of others makes them honest or not (T25)."""
@@ -59,7 +70,14 @@ class Charging:
     def _charge_set(self, uid: str) -> None:
         gpu_set = self._state.sets.get(uid)
         counts = gpu_set is not None and (gpu_set.node or any(map(self._stands_for_set, self._pods_of(uid))))
+        charges = self._budgets.charges["sets"]
+        before = charges.get(uid)
         self._budgets.charge("sets", uid, _of_set(gpu_set) if gpu_set is not None and counts else None)
+        after = charges.get(uid)
+        if after is not None:
+            self._declared.holds(after[0], uid, after[1])
+        if before is not None and (after is None or before[0] != after[0]):
+            self._declared.holds(before[0], uid, {})
 
     def _pods_of(self, uid: str) -> list[PodView]:
         return [pod for key in self._index.pods_by_vmi.of(uid) if (pod := self._state.pod(key)) is not None]

@@ -15,8 +15,10 @@ from binder.decide_ends import booked_node, ended_unseen, ending
 from binder.decide_holdings import Left, freeing, is_torn, leaves_a_node, restoring, serving, telling_groups
 from binder.decide_licences import licensing
 from binder.decide_set import opening, placing, telling
+from binder.decide_writes import answer_order, answer_write
 from binder.evolve import Spent, is_dirty
 from binder.fairness import Keeping
+from binder.holdings import as_decided
 from binder.keeping import letting_go
 from binder.launchers import may_be_served
 from binder.licences import licences_due
@@ -31,22 +33,9 @@ from schemas.answers import Answer
 from schemas.objects import ClaimView, VmiView
 
 
-def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
-    """Yield the decisions of one input; the caller folds each before it asks on."""
-    # 1. Somebody waits for an answer.
-    if isinstance(event, e.VmiRequest):
-        yield answer_vmi(event, book.settings.policy)
-    elif isinstance(event, e.PodRequest):
-        yield answer_pod(event, booked_node(book, event))
-    elif isinstance(event, e.StartRequest):
-        yield from hearing(book, event)
-    elif isinstance(event, e.Command):
-        yield from by_hand.answer(book, event)
-    if not is_left_over(book):
-        # Most inputs: nothing that was folded concerns a pass or a finalizer.
-        return
-    spent = Spent()
-    for decision in _steps(book, spent):
+def decide(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:
+    """Yield the decisions of one input; the caller folds each before it asks on. `spent`: nothing yet."""
+    for decision in _all(book, event, spent):
         spent.add(decision)
         yield decision
     if isinstance(event, e.StartRequest):
@@ -54,15 +43,36 @@ def decide(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
         yield from left_over(book, event)
 
 
+def _all(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:
+    # 1. Somebody waits for an answer.
+    answered = answer(book, event)
+    if answered is not None:
+        yield answered
+    elif isinstance(event, e.StartRequest):
+        yield from hearing(book, event)
+    elif isinstance(event, e.Command):
+        yield from by_hand.answer(book, event)
+    if is_left_over(book):
+        # For most inputs it is not: nothing that was folded concerns a pass or a finalizer.
+        yield from _steps(book, spent)
+
+
 def answer_dry(book: Book, event: e.AnyEvent) -> Answer | None:
     """Return what an admission request would be answered, None for anything else: nothing is booked (T19)."""
+    return dry(book, event) if isinstance(event, e.StartRequest) else answer(book, event)
+
+
+def answer(book: Book, event: e.AnyEvent | None) -> Answer | None:
+    """Return the answer to an admission request that books nothing, None where the event is none."""
     match event:
         case e.VmiRequest():
-            return answer_vmi(event, book.settings.policy)
+            return answer_vmi(as_decided(book.state, event), book.settings.policy)
         case e.PodRequest():
             return answer_pod(event, booked_node(book, event))
-        case e.StartRequest():
-            return dry(book, event)
+        case e.WriteRequest():
+            return answer_write(book, event)
+        case e.OrderRequest():
+            return answer_order(book, event)
         case _:
             return None
 
@@ -122,10 +132,6 @@ def may_finalize(book: Book) -> bool:
 
 
 def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
-    for claim in _undecided_claims(book) if book.state.dirty_claims and not book.behind else ():
-        if spent.is_all():
-            return
-        yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
     # 4. What ended frees its units.
     for uid in book.line.members(ENDS) if not book.behind else ():
         if spent.is_all():
@@ -144,13 +150,29 @@ def _pass(book: Book, spent: Spent) -> Iterator[d.Decision]:
         for decision in _placings(book, spent, left):
             again = again or leaves_a_node(book, decision) or _takes_over(book, decision)
             yield decision
+        if (kept := _kept_in_vain(book)) is not None and not spent.is_all():
+            again = True
+            yield kept
         if not (again or is_torn(book)) or spent.is_all() or left.full:
             break
-    # 6. Who got no place hears why, as things stand now that everyone was served (C59).
+    # 6. Claims go that no set has by now: one that was opened just now has those that a lost log made for it (T14).
+    for claim in _undecided_claims(book) if book.state.dirty_claims and not book.behind else ():
+        if spent.is_all():
+            return
+        yield d.ClaimDropped(claim.namespace, claim.name, claim.uid)
+    # 7. Who got no place hears why, as things stand now that everyone was served (C59).
     if not book.behind:
         yield from _reasons(book, spent, left.sets)
     if book.held.line.groups:
         yield from telling_groups(book, spent, left.groups)
+
+
+def _kept_in_vain(book: Book) -> d.NodeKept | None:
+    """Give a node back that is kept for one that asks for nothing now: an order took what its budget had left."""
+    if book.behind or book.state.kept is None:
+        return None
+    ended = Keeping(book).ends()
+    return ended if ended is not None and not ended.node else None
 
 
 def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:

@@ -24,6 +24,7 @@ from schemas.reasons import Placing, Unkept, Wait
 
 MESSAGES = {
     Wait.PAUSED: "placing is paused by the operator",
+    Wait.WRITE_REFUSED: "a write was refused; it is tried again after a while",
     Wait.RELEASED: "an operator released these units; they are bound anew after ten minutes",
     Wait.CLASS_NOT_FOUND: "the GPU class of this claim does not exist (any more); create it, or delete the claim",
     Wait.NO_SUCH_DEVICE: "no node offers as many units",
@@ -75,8 +76,19 @@ def restored(book: Book, group: str) -> Iterator[d.Decision]:
 
 
 def said_again(book: Book, group: str) -> Iterator[d.Decision]:
-    """Say again what a server back from a backup shows as it was before (T12)."""
-    for one in book.held.of(group):
+    """Say again what a server back from a backup shows as it was before (T12), or what somebody took off (F1).
+
+    Claims whose first place can't be written give it back: nobody can use units that no claim shows (T23).
+    """
+    held = book.held.of(group)
+    refused = next((one for one in held if one.refused), None)
+    if refused is not None:
+        if not is_paused(book.state, book.settings):
+            message = f"a write was refused ({refused.refused}); it is tried again"
+            claims = claims_of_group(book, held)
+            yield d.HeldLost(refused.namespace, claims, refused.node, Unkept.WRITE_REFUSED, message)
+        return
+    for one in held:
         if not one.again:
             continue
         claims = claims_of_group(book, [one])
@@ -187,8 +199,10 @@ def _standing(book: Book, held: list[Holding]) -> Need | Wait | d.Over:
 
     Budgets are asked for what doesn't count yet (B3).
     """
-    rests = any(one.retry_ns > book.state.now_ns for one in held)
-    need = Wait.RELEASED if rests else need_of(book, held)
+    resting = next((one for one in held if one.retry_ns > book.state.now_ns), None)
+    if resting is not None:
+        return Wait.WRITE_REFUSED if resting.lost is Unkept.WRITE_REFUSED else Wait.RELEASED
+    need = need_of(book, held)
     if isinstance(need, Wait):
         return need
     return first_over(book.budgets, held[0].namespace, book.charging.asked_by(held)) or need

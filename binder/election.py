@@ -3,7 +3,8 @@
 As client-go does it, no clock of another machine is believed: a lease counts as expired when it has
 not changed for its whole duration on *our* monotonic clock (C63). The holder stops working before
 others may start: its renew deadline is shorter than the lease. A holder whose process is known to be
-gone is not waited for: that saves most of the time a crash costs.
+gone is not waited for: that saves most of the time a crash costs. A holder that can't work, cut off from
+what the work needs, gives its lease back: it would renew it for ever, and nobody else could work.
 """
 
 import asyncio
@@ -21,6 +22,10 @@ RENEW_DEADLINE_SECONDS = 3.0
 RETRY_SECONDS = 0.5
 STILL_SECONDS = 1.0
 """How long a lease must have stood unchanged, two renewals, before it is asked whether its holder is gone."""
+UNABLE_SECONDS = 5.0
+"""How long a holder may be unable to work before it lets go: a server's restart or a lost connection is shorter."""
+GIVE_BACK_SECONDS = 2.0
+_PAUSE_SECONDS = 0.05
 _CONFLICT, _NOT_FOUND = 409, 404
 
 _log = structlog.get_logger(__name__)
@@ -55,6 +60,7 @@ class Election:
     """One Lease in one namespace; `identity` must differ between processes.
 
     `gone` says of a holder whether its process is known to be no more; False where that is not known.
+    `able` says whether this process could do the work now.
     """
 
     def __init__(
@@ -66,11 +72,13 @@ class Election:
         *,
         lease_seconds: int = LEASE_SECONDS,
         gone: Callable[[str], Awaitable[bool]] = _unknown,
+        able: Callable[[], bool] = lambda: True,
     ) -> None:
         self._kube = kube
         self._namespace, self._name, self._identity = namespace, name, identity
         self._lease_seconds = lease_seconds
         self._gone = gone
+        self._able = able
         self._seen: tuple[str, float] = ("", 0.0)
         self._held: _Lease | None = None
         self.leading = False
@@ -78,8 +86,8 @@ class Election:
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run `work` while it is held, give it back; again until cancelled.
 
-        `work` is cancelled when the lease could not be renewed in time; its own end gives the lease
-        back for a moment, its error is raised, and so is one of the renewal that is no answer of a server.
+        `work` is cancelled when the lease could not be renewed in time, or we were unable for long. Its own end
+        gives the lease back for a moment. Its error is raised, and so is one of the renewal that is no server's answer.
         """
         while True:
             await self._acquire()
@@ -107,6 +115,9 @@ class Election:
 
     async def _acquire(self) -> None:
         while True:
+            if not self._able():
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
             try:
                 lease = await self._read()
                 if lease is None:
@@ -132,11 +143,15 @@ class Election:
         return still >= STILL_SECONDS and await self._gone(holder)
 
     async def _renew(self) -> None:
-        """Renew until it fails for longer than the deadline, or somebody else holds the lease."""
+        """Renew until it fails for longer than the deadline, somebody else holds the lease, or it serves nobody."""
         loop = asyncio.get_running_loop()
-        renewed = loop.time()
+        renewed = able = loop.time()
         while True:
             await asyncio.sleep(RETRY_SECONDS)
+            able = loop.time() if self._able() else able
+            if loop.time() - able >= UNABLE_SECONDS:
+                _log.warning("lease let go: this process can't work now", lease=self._name, identity=self._identity)
+                return
             try:
                 async with asyncio.timeout(max(0.05, renewed + RENEW_DEADLINE_SECONDS - loop.time())):
                     await self._renew_once()
@@ -166,16 +181,29 @@ class Election:
         return True
 
     async def _give_back(self) -> None:
-        held, self._held = self._held, None
-        if held is None:
+        if self._held is None:
             return
-        held.spec.holder_identity = ""
-        held.spec.lease_duration_seconds = 1
         try:
-            async with asyncio.timeout(1):
-                await self._kube.replace(LEASE, self._namespace, self._name, msgspec.json.encode(held))
+            async with asyncio.timeout(GIVE_BACK_SECONDS):
+                await self._free()
         except (ApiError, TimeoutError):
             _log.info("lease not given back, it expires by itself", lease=self._name)
+        finally:
+            self._held = None
+
+    async def _free(self) -> None:
+        while self._held is not None:
+            self._held.spec.holder_identity = ""
+            self._held.spec.lease_duration_seconds = 1
+            try:
+                await self._kube.replace(LEASE, self._namespace, self._name, msgspec.json.encode(self._held))
+            except ApiError as error:
+                # A renewal that was broken off may have landed: then what we hold of the lease is old.
+                if error.code != _CONFLICT or not await self._still_ours():
+                    raise
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                return
 
     async def _read(self) -> _Lease | None:
         try:

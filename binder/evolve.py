@@ -4,6 +4,8 @@ Events are what was observed (sessions, changes, outcomes, time); decisions are 
 a restart logged decisions are applied by the same functions, never decided again.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 from msgspec.structs import replace
 
@@ -103,6 +105,14 @@ def evolve(book: Book, sequence: int, stamp_ns: int, event: e.AnyEvent | None) -
             evolve_starts.asked(book, sequence, event)
         case e.StartWithdrawn():
             evolve_starts.withdrawn(book, event)
+        case e.OrderRequest():
+            for view in event.classes:
+                evolve_objects.believe_evidence(book, "gpuclasses", view)
+            if event.home is not None:
+                evolve_objects.believe_evidence(book, "namespaces", event.home)
+        case e.WriteRequest():
+            if event.before is not None:
+                evolve_objects.believe_evidence(book, event.kind, event.before)
         case e.Outcomes():
             for outcome in event.outcomes:
                 evolve_sets.hear(book, outcome)
@@ -116,6 +126,8 @@ def _believe(book: Book, request: e.VmiRequest | e.PodRequest) -> None:
         evolve_objects.believe_evidence(book, "gpuclasses", view)
     for claim in request.claims:
         evolve_objects.believe_evidence(book, "gpuclaims", claim)
+    if isinstance(request, e.VmiRequest) and request.home is not None:
+        evolve_objects.believe_evidence(book, "namespaces", request.home)
 
 
 def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
@@ -165,7 +177,7 @@ def evolve_decision(book: Book, stamp: Stamp, decision: d.Decision) -> None:
             evolve_starts.booked(book, stamp, decision)
         case d.StartHeld() | d.Refused():
             evolve_starts.answered(book, decision)
-        case d.ClaimDropped() | d.VmiAdmitted() | d.Rejected():
+        case d.ClaimDropped() | d.VmiAdmitted() | d.WritePassed() | d.Rejected():
             pass
 
 
@@ -177,14 +189,14 @@ def evolve_epoch(book: Book, sequence: int, epoch: Epoch) -> None:
     book.behind = {kind: True for kind in NEEDED_KINDS if not is_current(book.state, kind)}
 
 
-def settle(book: Book, decided: tuple[d.Decision, ...]) -> None:
-    """End one input: forget what the pass looked at, unless its bound or an unsynced kind stopped it.
+def settle(book: Book, decided: tuple[d.Decision, ...], spent: Spent) -> None:
+    """End one input: forget what the pass looked at, unless its bound (T5) or an unsynced kind stopped it.
 
     A log tells what was decided, not what was looked at: a bounded pass leaves dirty all but the sets it
     had its last word on. Where KubeVirt is not served, a pass looks at no set.
     """
     state = book.state
-    bounded = bound_reached(decided)
+    bounded = bound_reached(spent)
     evolve_licences.settle(book, decided, bounded=bounded)
     if not book.may_place_claims() or is_adoption(state, decided):
         return
@@ -221,13 +233,16 @@ def _settle_sets(book: Book) -> None:
         state.kept = None
 
 
-def bound_reached(decided: tuple[d.Decision, ...]) -> bool:
-    """Say whether an input decided as much as one input may (T5)."""
-    if not decided:
-        return False
+def spent_on(decided: Iterable[d.Decision]) -> Spent:
+    """Return what an input has spent of its bound that decided this (T5)."""
     spent = Spent()
     for decision in decided:
         spent.add(decision)
+    return spent
+
+
+def bound_reached(spent: Spent) -> bool:
+    """Say whether an input decided as much as one input may (T5)."""
     return spent.is_all()
 
 

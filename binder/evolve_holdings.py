@@ -11,10 +11,17 @@ from binder.holdings import key_of
 from binder.indexes import elder_of, named_by
 from binder.state import GpuSet, Holding
 from schemas import decisions as d
+from schemas.claims import Phase
 from schemas.events import Outcome
+from schemas.names import CLAIM_FINALIZER
 from schemas.objects import AnyView, ClaimView, Stamp, VmView
 from schemas.reasons import Unkept
 
+RETRY_NS_FIRST = 2 * 1_000_000_000
+RETRY_NS_MAX = 300 * 1_000_000_000
+"""A refused write is tried again after 2 s, doubling to five minutes: never at stream speed (T23)."""
+
+DOUBLINGS_MAX = 16
 RELEASED_NS = 600 * 1_000_000_000
 """Claims that an operator released are bound anew after so much logical time: whoever freed a node has it for long."""
 
@@ -38,6 +45,13 @@ def observed(book: Book, before: AnyView | None, after: AnyView | None) -> None:
     if before is None or (before.uid, before.deleting) != (after.uid, after.deleting):
         book.held.mark(view.key)
         book.mark_namers(view.key)
+    elif isinstance(before, ClaimView) and not after.deleting and _is_stripped(before, after):
+        _say_again(book, view.key, book.state.holdings[view.key])
+
+
+def _is_stripped(before: ClaimView, after: ClaimView) -> bool:
+    """Say whether somebody took our finalizer off a claim that nobody deletes (F1)."""
+    return CLAIM_FINALIZER in before.finalizers and CLAIM_FINALIZER not in after.finalizers
 
 
 def _as_held(book: Book, key: str, holding: Holding) -> Holding:
@@ -143,16 +157,29 @@ def placed(book: Book, stamp: Stamp, decision: d.HeldPlaced) -> None:
 
 def lost(book: Book, stamp: Stamp, decision: d.HeldLost) -> None:
     """The claims have no node any more; what they are counted by stays. Released by hand, they stay so for a while."""
-    until_ns = book.state.now_ns + RELEASED_NS if decision.reason is Unkept.COMMANDED else 0
     for _, known in _known(book, decision):
+        fails = known.fails + (decision.reason is Unkept.WRITE_REFUSED)
+        wait_ns = {Unkept.COMMANDED: RELEASED_NS, Unkept.WRITE_REFUSED: back_off_ns(fails)}.get(decision.reason, 0)
+        until_ns = book.state.now_ns + wait_ns if wait_ns else 0
         book.store_holding(
             key_of(known),
             replace(
                 known, node="", stamp=stamp, lost=decision.reason, reason=None, message=decision.message, told=stamp,
-                again=False, retry_ns=max(until_ns, known.retry_ns),
+                again=False, refused="", fails=fails, retry_ns=max(until_ns, known.retry_ns),
             ),
         )  # fmt: skip
         book.held.mark(key_of(known))
+
+
+def refusal_of(outcome: Outcome) -> str:
+    """Return what was refused, and how: no value is in it (T16)."""
+    where = f"at {outcome.field}" if outcome.field else ""
+    return " ".join(part for part in (outcome.action, str(outcome.code), outcome.reason, where) if part)
+
+
+def back_off_ns(fails: int) -> int:
+    """Return for how long what was refused so many times in a row is left alone, in logical nanoseconds (T23)."""
+    return min(RETRY_NS_FIRST << min(max(fails - 1, 0), DOUBLINGS_MAX), RETRY_NS_MAX)
 
 
 def rested(book: Book, key: str) -> None:
@@ -194,19 +221,35 @@ def went_back(book: Book) -> None:
             # Its finalizer may be back: it is freed once more.
             book.store_holding(key, replace(holding, freed=False))
             continue
-        if shown is None or shown.stamp >= holding.stamp:
-            continue
-        if holding.attached is None and (holding.node or holding.lost or holding.reason):
-            book.store_holding(key, replace(holding, again=True))
-            book.held.mark(key)
-        elif holding.attached is not None and (gpu_set := book.state.sets.get(holding.attached.uid)) is not None:
-            # Its set is said again, as for the claims that it has of its own.
-            book.store_set(gpu_set.vmi.uid, replace(gpu_set, missing=True))
-            book.mark(gpu_set.vmi.uid)
+        if shown is not None and shown.stamp < holding.stamp:
+            _say_again(book, key, holding)
+
+
+def _say_again(book: Book, key: str, holding: Holding) -> None:
+    """Have the newest decision on a claim said once more, with the set that has it where one does."""
+    if holding.attached is None and (holding.node or holding.lost or holding.reason):
+        book.store_holding(key, replace(holding, again=True))
+        book.held.mark(key)
+    elif holding.attached is not None and (gpu_set := book.state.sets.get(holding.attached.uid)) is not None:
+        # Its set is said again, as for the claims that it has of its own.
+        book.store_set(gpu_set.vmi.uid, replace(gpu_set, missing=True))
+        book.mark(gpu_set.vmi.uid)
 
 
 def hear(book: Book, outcome: Outcome) -> None:
-    """What became of a write about a claim that no set holds; of an older decision it says nothing (T23)."""
+    """What became of a write about a claim that no set holds; of an older decision it says nothing (T23).
+
+    Refused is what a claim's owner can't see: where it shows no units yet, they are free for others meanwhile.
+    """
     known = book.state.holding(outcome.namespace, outcome.name)
-    if known is not None and outcome.stamp == known.stamp and not outcome.code:
-        book.store_holding(key_of(known), replace(known, confirmed=outcome.stamp))
+    if known is None or outcome.stamp != known.stamp:
+        return
+    key = key_of(known)
+    if not outcome.code:
+        fails = 0 if known.node else known.fails
+        book.store_holding(key, replace(known, confirmed=outcome.stamp, fails=fails))
+        return
+    view = book.state.claim(key)
+    if known.node and known.attached is None and view is not None and view.phase != Phase.BOUND:
+        book.store_holding(key, replace(known, refused=refusal_of(outcome)))
+        book.held.mark(key)

@@ -18,11 +18,6 @@ from schemas.objects import Stamp
 from schemas.reasons import Release, Unkept
 
 ADMITTED_PER_VMI_MAX = 8
-RETRY_NS_FIRST = 2 * 1_000_000_000
-RETRY_NS_MAX = 300 * 1_000_000_000
-"""A refused write is tried again after 2 s, doubling to five minutes: never at stream speed (T23)."""
-
-DOUBLINGS_MAX = 16
 GATHERED_ANEW = (Release.NODE_UNKEPT, Release.COMMANDED)
 """Bookings that end while their launcher waits: its set is looked at in the same pass."""
 
@@ -90,7 +85,7 @@ def released(book: Book, stamp: Stamp, decision: d.SetReleased) -> None:
     fails, retry_ns = gpu_set.fails, 0
     if decision.reason is Release.PIN_REFUSED:
         fails += 1
-        retry_ns = book.state.now_ns + min(RETRY_NS_FIRST << min(fails - 1, DOUBLINGS_MAX), RETRY_NS_MAX)
+        retry_ns = book.state.now_ns + evolve_holdings.back_off_ns(fails)
     book.store_set(
         uid,
         GpuSet(
@@ -227,6 +222,6 @@ def hear(book: Book, outcome: Outcome) -> None:
         book.store_set(outcome.vmi_uid, replace(gpu_set, confirmed=outcome.stamp, given_up=None))
         return
     if gpu_set.pod_uid and not gpu_set.pinned:
-        why = f"{outcome.action} {outcome.code} {outcome.reason}" + (f" at {outcome.field}" if outcome.field else "")
-        book.store_set(outcome.vmi_uid, replace(gpu_set, refused=why))
+        refused = evolve_holdings.refusal_of(outcome)
+        book.store_set(outcome.vmi_uid, replace(gpu_set, refused=refused))
         book.mark(outcome.vmi_uid)

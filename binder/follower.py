@@ -20,21 +20,25 @@ from binder.step import apply
 from binder.tip import START, BrokenLog, Tip, canonical
 from schemas.chain import EventsDigest
 from schemas.decisions import Decision
-from schemas.frames import Entry, Epoch, Frame, Genesis, Void
+from schemas.frames import Entry, Epoch, Frame, Genesis, Void, decode_record
 from schemas.objects import Stamp
-from schemas.streams import DECISIONS, EVENTS
+from schemas.streams import DECISIONS, DECISIONS_GENESIS, EVENTS
 
 Fold = Callable[[Book, Frame, Message, tuple[Decision, ...]], None]
 """Folds one input and what the log says of it."""
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One message of the log, folded: `decided` with their stamps, `touched` the VMI uids whose sets changed."""
+    """One message of the log, folded: `decided` with their stamps, `touched` the VMI uids whose sets changed.
+
+    `lost`: a frame that was not folded: its inputs went with an older generation, and a later one was begun since.
+    """
 
     said: Said
     state: State
     decided: tuple[tuple[Stamp, Decision], ...] = ()
     touched: tuple[str, ...] = ()
+    lost: bool = False
 
 
 class Follower:
@@ -60,6 +64,7 @@ class Follower:
         self._apply = fold or _apply
         self._events: AsyncIterator[list[Message]] | None = None
         self._waiting: deque[Message] = deque()
+        self._losing = False
 
     @property
     def tip(self) -> Tip:
@@ -98,14 +103,36 @@ class Follower:
                 evolve_epoch(self.book, said.message.sequence, said.record)
             case Void():
                 self.book.state.voided[str(said.record.sequence)] = f"{said.record.who}: {said.record.why}"
+            case Frame() if self._losing:
+                return Step(said, self.book.state, lost=True)
             case Frame():
-                return await self._fold_frame(said, said.record)
+                try:
+                    return await self._fold_frame(said, said.record)
+                except (BrokenLog, DataLoss, Gap):
+                    if not await self._is_lost(said.message.sequence, said.record):
+                        raise
+                    # What it and those after it decided is forgotten with its generation: the chain alone is proven.
+                    self._losing = True
+                    return Step(said, self.book.state, lost=True)
         return Step(said, self.book.state)
+
+    async def _is_lost(self, sequence: int, frame: Frame) -> bool:
+        """Say whether a generation was begun later beside EVENTS that ended before a frame's inputs did (T4)."""
+        last = (await self._journal.info(DECISIONS)).last
+        if sequence >= last:
+            return False
+        async for run in self._journal.read(DECISIONS, sequence + 1, until=last):
+            for message in run:
+                record = decode_record(message.body) if message.subject == DECISIONS_GENESIS else None
+                if isinstance(record, Genesis) and record.adopts and record.events_last < frame.covers_to:
+                    return True
+        return False
 
     async def _begin(self, genesis: Genesis) -> None:
         """A later generation reads its inputs from where its genesis says (T4)."""
         begin(self.book, genesis)
         if genesis.adopts:
+            self._losing = False
             await self.close()
             self._events = None
             self._waiting.clear()

@@ -6,6 +6,8 @@ names; else alone. The id of a group: the VMI's uid, `vm NAMESPACE/NAME` or `cla
 
 from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
 from binder.indexes import Indexes
 from binder.launchers import may_run
 from binder.members import Members
@@ -13,6 +15,7 @@ from binder.order import AGAIN, APART, DIRTY, WAITING, Group, Line, Rank, budget
 from binder.state import Holding, State
 from binder.usage import Amounts, Share
 from schemas.decisions import HeldClaim, TemplateClaim
+from schemas.events import VmiRequest
 
 LOST, NEW = 0, 1
 """Lost groups are served before new orders (D6)."""
@@ -124,7 +127,7 @@ class Holdings:
         groups: tuple[Group, ...] = (DIRTY,) if self.is_dirty(group) else ()
         if not self.is_booked(group):
             groups += (APART,) if is_apart(held) else ()
-            groups += (AGAIN,) if any(one.again for one in held) else ()
+            groups += (AGAIN,) if any(one.again or one.refused for one in held) else ()
         waiting = [holding for holding in held if not holding.node]
         if waiting and not self._goes_with_set(group):
             groups += (WAITING,) if waiting[0].reason is not None else ()
@@ -171,6 +174,18 @@ def counted(state: State, holding: Holding) -> HeldClaim | None:
         return claim
     view = state.gpu_class(claim.class_name)
     return HeldClaim(claim.name, claim.uid, claim.class_name, claim.count, view.resource) if view is not None else None
+
+
+def as_decided(state: State, request: VmiRequest) -> VmiRequest:
+    """Return a request whose claims count as was decided: a status that is not written yet says less (T24)."""
+    held = [(claim, state.holding(claim.namespace, claim.name)) for claim in request.claims]
+    claims = tuple(
+        replace(claim, resource=known.claim.resource)
+        if known is not None and known.claim.resource and known.claim.uid == claim.uid
+        else claim
+        for claim, known in held
+    )
+    return replace(request, claims=claims) if claims != request.claims else request
 
 
 def units_of(claims: Iterable[TemplateClaim | HeldClaim | None]) -> Amounts:

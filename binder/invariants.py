@@ -73,6 +73,7 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     yield "held line groups", book.held.line.groups
     yield "held line places", book.held.line.places
     yield "budgets", (book.budgets.limits, book.budgets.used, book.budgets.charges)
+    yield "declared", (book.declared.used, book.declared.counted, book.declared.below, book.declared.declarers)
     yield "settings", book.settings
     yield "behind", book.behind
     yield "skips", (book.skips.vms.table(), book.skips.open_dues())

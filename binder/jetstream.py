@@ -22,6 +22,9 @@ from binder.open_calls import OpenCalls
 from binder.stream_api import Delivery, status_of
 
 CALL_SECONDS = 5.0
+AGAIN_SECONDS = 0.5
+"""How soon a question that changes nothing is put again: while a stream or the cluster elects a leader,
+questions to it are heard by nobody and lost, and the next one would otherwise wait for the first one's time."""
 CONNECT_SECONDS = 10.0
 REFUSED = "authorization refused"
 _NO_RESPONDERS = 503
@@ -81,7 +84,8 @@ class Connection:
             reconnect_time_wait=0.2,  # type: ignore[arg-type] # seconds; the library's hint says int, it sleeps
             connect_timeout=2,
             allow_reconnect=True,
-            ping_interval=5,
+            # A network that swallows everything is noticed within 6 s.
+            ping_interval=2,
             max_outstanding_pings=2,
             # A buffer would send timed-out appends after the connection is back.
             pending_size=0,
@@ -104,15 +108,25 @@ class Connection:
         return self._client.is_connected
 
     async def call(
-        self, subject: str, body: bytes, *, headers: Mapping[str, str] | None = None, seconds: float | None = None
+        self,
+        subject: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        seconds: float | None = None,
+        insist: bool = False,
     ) -> Delivery:
         """Publish and await the answer, for `seconds` or as long as this connection's calls may take.
+
+        `insist`: publish again every `AGAIN_SECONDS` until then; for questions that may be heard twice.
 
         Raises `Unclear` (no answer in time, or the connection was lost meanwhile), `Unavailable`
         (nobody listens, or there is no connection: nothing was sent) and `Denied`.
         """
         with self._calls.begin(subject, seconds or self._call_seconds) as (token, answer):
             await self.send(subject, body, reply=f"{self._prefix}.{token}", headers=headers)
+            while insist and not (await asyncio.wait({answer}, timeout=AGAIN_SECONDS))[0]:
+                await self.send(subject, body, reply=f"{self._prefix}.{token}", headers=headers)
             result = await answer
         if isinstance(result, Exception):
             raise result

@@ -30,13 +30,17 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class StreamInfo(msgspec.Struct, frozen=True):
-    """Where a stream stands: `last` is 0 on an empty one, `first` is last + 1 then."""
+    """Where a stream stands: `last` is 0 on an empty one, `first` is last + 1 then.
+
+    `bytes_max`: how many bytes it may hold, 0 where the store alone limits it.
+    """
 
     first: int
     last: int
     messages: int
     bytes: int
     created: str
+    bytes_max: int = 0
 
 
 class WrongLastSequence(Exception):
@@ -53,6 +57,10 @@ class Unclear(Exception):
 
 class Unavailable(Exception):
     """A clear refusal that may pass: no stream leader, stream full, storage gone."""
+
+
+class Full(Unavailable):
+    """There is no room for it: the stream is at its limit, or the server's storage is (T8)."""
 
 
 class Denied(Exception):
@@ -131,8 +139,8 @@ class Journal(Protocol):
     ) -> int:
         """Store one message and return its sequence, fsynced.
 
-        Raises `WrongLastSequence`, `Unclear`, `Unavailable`, `Denied`, `ValueError` for a message that is too big
-        (body and headers are measured before sending, T5).
+        Raises `WrongLastSequence`, `Unclear`, `Unavailable` (`Full`), `Denied`, `ValueError` for a message that is
+        too big (body and headers are measured before sending, T5).
         A duplicate inside the server's window returns the first one's sequence.
         """
         ...

@@ -26,7 +26,7 @@ CONFIRM_SECONDS = 15.0
 """How long the log must stay shorter than we know it before that counts as loss: a server cut off
 from its cluster answers from an old tail until it notices."""
 
-_RETRY_SECONDS = (0.02, 1.0)
+_RETRY_SECONDS = (0.02, 0.5)
 
 _log = structlog.get_logger(__name__)
 

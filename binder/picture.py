@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from binder.budgets import Budgets
 from binder.charging import Charging
 from binder.class_use import ClassUse
+from binder.declaring import Declared
 from binder.holdings import Holdings, own_units
 from binder.indexes import Indexes
 from binder.launchers import gated_launchers, may_be_served, newest
@@ -37,8 +38,8 @@ from schemas.objects import NodeView, PodView, VmiView
 class Picture:
     """State plus indexes. `usage` counts amounts, `line` keeps the sets that a pass may have to look at.
 
-    `held`: the groups of held claims, with their line. `budgets`: what tenants may hold and do hold.
-    `starts`: sets that were booked at admission, and whose VMIs are not seen yet.
+    `held`: the groups of held claims, with their line. `budgets`: what tenants may hold and do hold,
+    `declared`: what they declare. `starts`: sets that were booked at admission, and whose VMIs are not seen yet.
     `behind`: kinds that are not synced, or showed no life in this epoch: while there are any, nothing is placed,
     unless all of them are KubeVirt's and not served: then claims that no VMI holds are.
     """
@@ -51,7 +52,8 @@ class Picture:
         self.index = Indexes()
         self.held = Holdings(state, self.index, self.goes_with_set)
         self.budgets = Budgets(state)
-        self.charging = Charging(state, self.index, self.budgets)
+        self.declared = Declared()
+        self.charging = Charging(state, self.index, self.budgets, self.declared)
         self.class_use = ClassUse(state, self.index)
         self.claim_sets: dict[str, str] = {}
         self.starts = Starts(state)

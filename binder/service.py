@@ -6,6 +6,7 @@ Nothing is answered or projected before its frame is durable: everyone reads it 
 
 import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import structlog
@@ -17,14 +18,16 @@ from binder.follower import Follower
 from binder.journal import Journal, Message, Unavailable, Unclear
 from binder.logbook import Draft, Fenced, LogWriter, open_epoch
 from binder.settings import settings_digest
+from binder.shown import Shown, prove_stamps
 from binder.state import State
 from binder.step import RULES_VERSION, step
 from binder.tip import Tip, canonical
+from binder.written import Witness, Written, unwatched
 from schemas.answers import Answer
 from schemas.chain import EventsDigest
 from schemas.events import (
+    ANNOUNCED_VERSIONS,
     MESSAGE_KINDS,
-    MESSAGE_VERSION,
     Continue,
     Tick,
     decode_event,
@@ -66,11 +69,27 @@ def _overruled(void: Void) -> None:
 
 
 class Binder:
-    """`run` follows for ever; `lead` is called while the lease is held. One instance a process."""
+    """`run` follows for ever; `lead` is called while the lease is held. One instance a process.
 
-    def __init__(self, journal: Journal, anchor: Anchor, snapshots: Snapshots, *, identity: str, program: str) -> None:
+    `shown`: reads what objects show of the log (`binder.shown.in_status`); without it they are not asked.
+    `witness` is told each frame that this process writes, once it is durable.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        anchor: Anchor,
+        snapshots: Snapshots,
+        *,
+        identity: str,
+        program: str,
+        shown: Callable[[], Awaitable[Shown]] | None = None,
+        witness: Witness = unwatched,
+    ) -> None:
         self._journal = journal
+        self._witness = witness
         self._anchor = anchor
+        self._shown = shown
         self._identity = identity
         self._program = program
         self._snapshots = snapshots
@@ -123,7 +142,14 @@ class Binder:
                 break
             await asyncio.sleep(0.05)
             follower = self.follower
-        await prove_anchor(anchor, follower.tip if follower else Tip(), self._journal)
+        await prove_anchor(anchor, self._tip(), self._journal)
+        if self._shown is not None:
+            # Once: of a tail that this process follows it would see the loss.
+            await prove_stamps(await self._shown(), self._tip, self._journal)
+            self._shown = None
+
+    def _tip(self) -> Tip:
+        return self.follower.tip if self.follower else Tip()
 
     async def _take_over(self) -> Follower:
         """Append our epoch's record and wait until the standby has folded the log up to it."""
@@ -144,7 +170,7 @@ class Binder:
             self._program,
             RULES_VERSION,
             events_last,
-            (MESSAGE_VERSION,),
+            ANNOUNCED_VERSIONS,
             message_kinds=MESSAGE_KINDS,
         )
         try:
@@ -173,7 +199,7 @@ class Binder:
                 raise result
 
     async def _write_frames(self, follower: Follower, writer: LogWriter) -> None:
-        book, since_snapshot, told = follower.book, 0, tuple[str, ...]()
+        book, since_snapshot, told, loop = follower.book, 0, tuple[str, ...](), asyncio.get_running_loop()
         if is_dirty(book.state):
             # What the last leader's bound left over (T5).
             await self._publish_continue(writer)
@@ -181,10 +207,15 @@ class Binder:
             # 1. What waits, up to a frame's worth.
             inputs = await follower.inputs(INPUTS_PER_FRAME_MAX)
             # 2. Fold and decide, one input at a time.
+            began = loop.time()
             draft, taken = _decide(follower, inputs, self._program)
+            decided = loop.time()
             follower.give_back(inputs[taken:])
             # 3. Durable before anyone hears of it.
             await writer.append(draft)
+            self._witness(
+                Written(writer.tip.sequence, inputs[:taken], draft.entries, decided - began, loop.time() - decided)
+            )
             # 4. Left-overs of a bounded input go on as an input of their own.
             if is_left_over(book):
                 await self._publish_continue(writer)
@@ -227,8 +258,8 @@ class Binder:
         follower = self.follower
         if follower is None or not may_place(follower.book.state):
             return None
-        event = decode_event(body)
-        return answer_dry(follower.book, event)
+        # What was read for the request is not folded: a dry run leaves no trace, and may know a moment less.
+        return answer_dry(follower.book, decode_event(body))
 
 
 def _complain(problems: tuple[str, ...], told: tuple[str, ...]) -> tuple[str, ...]:

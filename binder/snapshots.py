@@ -100,6 +100,12 @@ async def newest_snapshot(store: SnapshotStore, *, state: int, rules: int) -> Sn
     return None
 
 
+async def forget_snapshots(store: SnapshotStore) -> None:
+    """Remove every snapshot, before a log begins or a lost one goes on: none tells of what stands from then on (T4)."""
+    held = await store.info(SNAPSHOTS)
+    await store.purge_below(SNAPSHOTS, held.last + 1)
+
+
 async def _at(store: SnapshotStore, sequence: int) -> Message | None:
     return await store.get(SNAPSHOTS, sequence) if sequence > 0 else None
 

@@ -12,7 +12,7 @@ from binder.book import Book
 from binder.budgets import first_over, sentence
 from binder.decide_set import MESSAGES, claim_name, need_of
 from binder.evolve import Spent
-from binder.holdings import own_units
+from binder.holdings import as_decided, own_units
 from binder.naming import held_claims
 from binder.placement import Need, fit, kept_from, nearest
 from binder.records import AskedStart
@@ -29,7 +29,7 @@ from schemas.reasons import Hold, Refusal, Release, Wait
 
 def hearing(book: Book, event: StartRequest) -> Iterator[d.Decision]:
     """Answer a start that room does not decide, or say why it has to wait; else the pass of this input decides it."""
-    objection = answer_start(event)
+    objection = answer_start(_counted(book, event))
     if objection is not None:
         yield objection
         return
@@ -65,7 +65,13 @@ def starting(book: Book, spent: Spent) -> Iterator[d.Decision]:
 
 def dry(book: Book, event: StartRequest) -> d.SetBooked | d.Refused:
     """Return what a start would be answered now, booking nothing (T19)."""
-    return answer_start(event) or _decided(book, event)
+    counted = _counted(book, event)
+    return answer_start(counted) or _decided(book, counted)
+
+
+def _counted(book: Book, event: StartRequest) -> StartRequest:
+    """Return a start whose held claims count as was decided (T24)."""
+    return replace(event, asked=as_decided(book.state, event.asked))
 
 
 def _held_up(book: Book) -> Hold | None:
@@ -94,7 +100,7 @@ def _start(book: Book, one: AskedStart) -> Iterator[d.Decision]:
         if one.hold is not Hold.NAMESAKE:
             yield d.StartHeld(event.request, vmi, Hold.NAMESAKE)
         return
-    yield _decided(book, event)
+    yield _decided(book, _counted(book, event))
 
 
 def _is_newer(other: AskedStart, one: AskedStart, key: str) -> bool:

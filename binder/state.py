@@ -43,7 +43,10 @@ FOREIGN_KINDS = ("helmreleases",)
 """Kinds of programs that a cluster need not have: not served, they are not waited for."""
 
 
-KNOWN_KINDS = (*NEEDED_KINDS, SOURCES, COPIES)  # the keys of `State.objects`: for Secrets no placing waits
+DECLARING_KINDS = ("virtualmachinepools", "virtualmachineinstancereplicasets")
+"""Kinds of KubeVirt that declare units for VMs to come: for these no placing waits, as it binds what is held."""
+
+KNOWN_KINDS = (*NEEDED_KINDS, *DECLARING_KINDS, SOURCES, COPIES)  # the keys of `State.objects`
 
 
 class Touch(IntFlag):

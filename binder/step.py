@@ -6,9 +6,9 @@ import msgspec
 
 from binder.book import Book
 from binder.decide import decide
-from binder.evolve import evolve, evolve_decision, settle
+from binder.evolve import Spent, evolve, evolve_decision, settle, spent_on
 from schemas import decisions as d
-from schemas.events import AnyEvent, Changes, UnknownMessage, decode_event
+from schemas.events import AnyEvent, Changes, UnknownMessage, WriteRequest, decode_event
 from schemas.licences import COPIES, SOURCES
 from schemas.objects import (
     BudgetView,
@@ -19,8 +19,10 @@ from schemas.objects import (
     NamespaceView,
     NodeView,
     PodView,
+    PoolView,
     PvcView,
     PvView,
+    ReplicaSetView,
     SecretView,
     SettingsView,
     Stamp,
@@ -46,6 +48,8 @@ VIEWS: dict[str, type[View]] = {
     "kubevirts": KubeVirtView,
     "virtualmachines": VmView,
     "virtualmachineinstances": VmiView,
+    "virtualmachinepools": PoolView,
+    "virtualmachineinstancereplicasets": ReplicaSetView,
     "configmaps": SettingsView,
     "gpubudgets": BudgetView,
     "helmreleases": TenantView,
@@ -76,6 +80,10 @@ def read_input(book: Book, sequence: int, body: bytes) -> AnyEvent | d.Rejected 
         for view in event.changes:
             if not isinstance(view, expected):
                 return d.Rejected("field changes holds an object that is not of the message's kind")
+    if isinstance(event, WriteRequest):
+        for side in (event.view, event.before):
+            if side is not None and not isinstance(side, VIEWS[event.kind]):
+                return d.Rejected("field view or before holds an object that is not of the message's kind")
     return event
 
 
@@ -88,11 +96,12 @@ def step(book: Book, sequence: int, stamp_ns: int, body: bytes) -> tuple[d.Decis
         decided.append(event)
         event = None
     evolve(book, sequence, stamp_ns, event)
-    for decision in decide(book, event):
+    spent = Spent()
+    for decision in decide(book, event, spent):
         evolve_decision(book, Stamp(book.state.generation, sequence, len(decided)), decision)
         decided.append(decision)
     result = tuple(decided)
-    settle(book, result)
+    settle(book, result, spent)
     return result
 
 
@@ -102,7 +111,7 @@ def apply(book: Book, sequence: int, stamp_ns: int, body: bytes, logged: tuple[d
     evolve(book, sequence, stamp_ns, None if isinstance(event, d.Rejected) else event)
     for place, decision in enumerate(logged):
         evolve_decision(book, Stamp(book.state.generation, sequence, place), decision)
-    settle(book, logged)
+    settle(book, logged, spent_on(logged))
 
 
 def _without_values(text: str) -> str:

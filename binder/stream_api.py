@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from binder.journal import Message, Unavailable, Unclear, WrongLastSequence
+from binder.journal import Full, Message, Unavailable, Unclear, WrongLastSequence
 
 API = "$JS.API"
 ACK_PREFIX = "$JS.ACK."
@@ -22,6 +22,9 @@ _WRONG_LAST = frozenset({10071, 10164})
 _OTHER_STREAM = 10060
 _ID_IN_FLIGHT = 10158
 _TOO_BIG = 10054
+_NO_ROOM = frozenset({10002, 10023, 10028, 10047})
+"""The server's storage, or the account's share of it, is used up."""
+_STORE_FAILED = 10077
 _PASSING = frozenset({408, 429, 500, 503})
 
 
@@ -97,6 +100,9 @@ def refusal(error: ApiError, stream: str) -> Exception:
         return Unclear(f"{told}: the first publish of this message is still under way")
     if error.err_code == _TOO_BIG:
         return ValueError(f"{told}: the stream's max_msg_size is smaller than the message")
+    at_limit = error.err_code == _STORE_FAILED and error.description.startswith("maximum")
+    if error.err_code in _NO_ROOM or at_limit:
+        return Full(f"{told}; give the stream or its storage more room")
     if error.code in _PASSING:
         return Unavailable(told)
     return RuntimeError(told)

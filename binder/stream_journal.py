@@ -82,7 +82,8 @@ class JetStreamJournal:
         return await self._fetch(stream, {"last_by_subj": subject})
 
     async def _fetch(self, stream: str, request: Mapping[str, object]) -> Message | None:
-        answer = await self._connection.call(f"{API}.STREAM.MSG.GET.{stream}", msgspec.json.encode(request))
+        question = msgspec.json.encode(request)
+        answer = await self._connection.call(f"{API}.STREAM.MSG.GET.{stream}", question, insist=True)
         reply = msgspec.json.decode(answer.data, type=Fetched)
         if reply.error is None and reply.message is not None:
             return fetched(reply.message)
@@ -92,18 +93,22 @@ class JetStreamJournal:
 
     async def info(self, stream: str) -> StreamInfo:
         """Return the stream's bounds from its leader. Raises `Unavailable`, `Unclear`, `LookupError`."""
-        described = await self.manage(f"STREAM.INFO.{stream}", {}, stream)
+        described = await self.manage(f"STREAM.INFO.{stream}", {}, stream, insist=True)
         state = described.state
         first = state.first_seq if state.messages else state.last_seq + 1
-        return StreamInfo(first, state.last_seq, state.messages, state.bytes, described.created)
+        most = max(described.config.get("max_bytes", 0), 0)
+        return StreamInfo(first, state.last_seq, state.messages, state.bytes, described.created, most)
 
     async def purge_below(self, stream: str, sequence: int) -> None:
         """Remove the messages before `sequence`; for snapshots, the server refuses it for the logs."""
         await self.manage(f"STREAM.PURGE.{stream}", {"seq": sequence}, stream)
 
-    async def manage(self, call: str, request: Mapping[str, object], stream: str) -> Described:
-        """Call JetStream's management interface. Raises what `binder.stream_api.refusal` makes of an error."""
-        answer = await self._connection.call(f"{API}.{call}", msgspec.json.encode(request))
+    async def manage(self, call: str, request: Mapping[str, object], stream: str, *, insist: bool = False) -> Described:
+        """Call JetStream's management interface. Raises what `binder.stream_api.refusal` makes of an error.
+
+        `insist`: put it again until it is answered; for what changes nothing.
+        """
+        answer = await self._connection.call(f"{API}.{call}", msgspec.json.encode(request), insist=insist)
         described = msgspec.json.decode(answer.data, type=Described)
         if described.error is not None:
             raise refusal(described.error, stream)

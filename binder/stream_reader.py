@@ -8,7 +8,7 @@ server that lost its tail hands out the lost sequences again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from secrets import token_hex
 from typing import Protocol
 
@@ -35,8 +35,8 @@ _encode = msgspec.json.encode
 class Wire(Protocol):
     """What a reader needs of the connection (`binder.jetstream.Connection`)."""
 
-    async def call(self, subject: str, body: bytes, *, headers: Mapping[str, str] | None = None) -> Delivery:
-        """Ask and await the answer. Raises `Unclear`, `Unavailable`."""
+    async def call(self, subject: str, body: bytes, *, insist: bool = False) -> Delivery:
+        """Ask and await the answer; `insist`: ask again until it comes. Raises `Unclear`, `Unavailable`."""
         ...
 
     async def send(self, subject: str, body: bytes, *, reply: str = "") -> None:
@@ -215,7 +215,8 @@ class StreamReader:
             "mem_storage": True,
         }
         request = {"stream_name": self._stream, "config": config, "action": "create"}
-        answer = await self._wire.call(f"{API}.CONSUMER.CREATE.{self._stream}.{name}", _encode(request))
+        # Heard twice, the same consumer stands once.
+        answer = await self._wire.call(f"{API}.CONSUMER.CREATE.{self._stream}.{name}", _encode(request), insist=True)
         described = msgspec.json.decode(answer.data, type=Described)
         if described.error is not None:
             raise refusal(described.error, self._stream)

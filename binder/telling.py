@@ -1,4 +1,4 @@
-"""Inputs and decisions told in a line each, and the VMs, nodes and classes that they are about (pure)."""
+"""Inputs and decisions told in a line each (pure)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,7 +6,16 @@ import msgspec
 
 from schemas import decisions as d
 from schemas import events as e
-from schemas.objects import AnyView, ClaimView, ClassView, Gone, NodeView, PodView, VmiView, VmView
+from schemas.objects import (
+    AnyView,
+    ClaimView,
+    Gone,
+    NodeView,
+    PodView,
+    PoolView,
+    ReplicaSetView,
+    VmiView,
+)
 
 AboutClaims = (
     d.VmiGivenUp
@@ -52,6 +61,11 @@ def told_event(body: bytes) -> str:
             return f"may VMI {event.namespace}/{event.name or '(to be named)'} start? {event.gpus}"
         case e.PodRequest():
             return f"may a launcher of {event.vmi.namespace}/{event.vmi.name} pass?"
+        case e.WriteRequest():
+            of = f" for {event.view.replicas} of" if isinstance(event.view, PoolView | ReplicaSetView) else ""
+            return f"may {event.kind} {event.namespace}/{event.name} be written?{of} {event.view.gpus}"
+        case e.OrderRequest():
+            return f"may {event.count} x {event.class_name} be ordered as {event.namespace}/{event.name}?"
         case e.StartRequest():
             return f"may VMI {_vmi(event.vmi)} start now? {event.asked.gpus}"
         case e.StartWithdrawn():
@@ -109,6 +123,8 @@ def told_decision(decision: d.Decision) -> str:
             return f"launcher of {_vmi(decision.vmi)} may pass" + (", behind our gate" if decision.gate else "")
         case d.Refused():
             return f"{decision.namespace}/{decision.name} refused, {decision.reason}: {decision.message}"
+        case d.WritePassed():
+            return f"{decision.namespace}/{decision.name} may be written"
         case d.SetOpened():
             claims = ", ".join(f"{claim.count} x {claim.class_name}" for claim in every_claim(decision))
             return f"{_vmi(decision.vmi)} asks for {claims}"
@@ -193,103 +209,3 @@ def every_claim(opened: d.SetOpened | d.SetAdopted | d.SetBooked) -> Iterator[d.
 
 def _vmi(vmi: d.VmiId) -> str:
     return f"{vmi.namespace}/{vmi.name}"
-
-
-def about_event(body: bytes) -> frozenset[str]:
-    """Return the subjects of an EVENTS body: `vm NAMESPACE/NAME`, `claim NAMESPACE/NAME`, `node NAME`, `class NAME`."""
-    try:
-        event = e.decode_event(body)
-    except (e.UnknownMessage, msgspec.MsgspecError, UnicodeDecodeError):
-        return frozenset()
-    match event:
-        case e.Changes():
-            return frozenset(subject for change in event.changes for subject in _about_view(event.kind, change))
-        case e.VmiRequest():
-            return frozenset({f"vm {event.namespace}/{event.name}"})
-        case e.Command():
-            return _commanded(event.namespace, event.name, event.node)
-        case e.PodRequest():
-            return frozenset({f"vm {event.vmi.namespace}/{event.vmi.name}"})
-        case e.Outcomes():
-            # A claim's outcome names the claim; its set's names the VMI.
-            return frozenset(map(_about_outcome, event.outcomes))
-        case _:
-            return frozenset()
-
-
-def _about_outcome(outcome: e.Outcome) -> str:
-    if not outcome.namespace:
-        return f"class {outcome.name}"
-    return f"{'vm' if outcome.vmi_uid else 'claim'} {outcome.namespace}/{outcome.name}"
-
-
-def _about_view(kind: str, view: AnyView | Gone) -> Iterator[str]:
-    match view:
-        case PodView():
-            if view.owner_name:
-                yield f"vm {view.namespace}/{view.owner_name}"
-            if view.node:
-                yield f"node {view.node}"
-        case VmiView() | VmView():
-            yield f"vm {view.key}"
-        case NodeView():
-            yield f"node {view.name}"
-        case ClassView():
-            yield f"class {view.name}"
-        case ClaimView():
-            yield f"claim {view.key}"
-            yield f"class {view.class_name}"
-        case Gone():
-            noun = {"nodes": "node", "gpuclasses": "class", "gpuclaims": "claim"}.get(
-                kind, "vm" if kind.startswith("virtual") else ""
-            )
-            if noun:
-                yield f"{noun} {view.key}"
-        case _:
-            return
-
-
-def about_decision(decision: d.Decision) -> frozenset[str]:
-    """Return the subjects of a decision, as `about_event` names them."""
-    match decision:
-        case d.Rejected() | d.Adopted():
-            return frozenset()
-        case d.Commanded():
-            return _commanded(decision.namespace, decision.name, decision.node)
-        case d.VmiAdmitted() | d.Refused():
-            return frozenset({f"vm {decision.namespace}/{decision.name}"})
-        case d.SetPlaced() | d.SetReleased() | d.NodeSkipped() | d.VmiGivenUp() | d.NodeKept():
-            return frozenset({f"vm {_vmi(decision.vmi)}"} | _node(decision.node))
-        case d.SetOpened() | d.SetAdopted() | d.SetBooked():
-            classes = {f"class {claim.class_name}" for claim in every_claim(decision)}
-            held = {f"claim {decision.vmi.namespace}/{claim.name}" for claim in decision.held}
-            node = frozenset() if isinstance(decision, d.SetOpened) else _node(decision.node)
-            return frozenset({f"vm {_vmi(decision.vmi)}"} | classes | held) | node
-        case d.PodAdmitted() | d.LauncherAdopted() | d.SetWaits() | d.SetClosed() | d.StartHeld():
-            return frozenset({f"vm {_vmi(decision.vmi)}"})
-        case d.HeldPlaced() | d.HeldLost() | d.HeldAdopted():
-            return _about_held(decision) | _node(decision.node)
-        case d.HeldWaits():
-            return _about_held(decision)
-        case d.ClassGuarded() | d.ClassFreed() | d.LicenceMissing():
-            return frozenset({f"class {decision.name}"})
-        case d.LicenceCopied():
-            return frozenset({f"class {decision.gpu_class}"})
-        case d.LicenceDropped() | d.LicenceBlocked():
-            return frozenset()
-        case d.ClaimDropped() | d.HeldFreed():
-            return frozenset({f"claim {decision.namespace}/{decision.name}"})
-
-
-def _node(name: str) -> frozenset[str]:
-    return frozenset({f"node {name}"} if name else ())
-
-
-def _commanded(namespace: str, name: str, node: str) -> frozenset[str]:
-    """A command names a VM or a held claim: which, the state says alone."""
-    return frozenset({f"vm {namespace}/{name}", f"claim {namespace}/{name}"} if name else ()) | _node(node)
-
-
-def _about_held(decision: d.HeldPlaced | d.HeldLost | d.HeldWaits | d.HeldAdopted) -> frozenset[str]:
-    claims = {f"claim {decision.namespace}/{claim.name}" for claim in decision.claims}
-    return frozenset(claims | {f"class {claim.class_name}" for claim in decision.claims})

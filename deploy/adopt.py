@@ -5,18 +5,20 @@ place that makes a log, and it refuses wherever something of ours can be found.
 """
 
 import secrets
-from collections.abc import AsyncIterator
 
 import msgspec
 
 from binder.anchor import Anchor
-from binder.journal import Journal
+from binder.journal import BatchJournal, Journal
 from binder.kube import ApiError, Kube
 from binder.logbook import LogReader, append_genesis
+from binder.shown import anywhere, listed
+from binder.snapshots import forget_snapshots
 from binder.tip import Tip
 from schemas.frames import Genesis, decode_record
-from schemas.kinds import GPU_CLAIM, NAMESPACE, POD, Resource
-from schemas.names import GATE, REFERENCE_LABEL
+from schemas.kinds import GPU_CLAIM, NAMESPACE, POD
+from schemas.names import ADMISSION_ANNOTATION, GATE, REFERENCE_LABEL
+from schemas.stamping import stamp_text
 from schemas.streams import DECISIONS, EVENTS
 
 _NOT_FOUND = 404
@@ -30,6 +32,7 @@ class _Meta(msgspec.Struct):
     name: str
     namespace: str = ""
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
 
 
 class _Gate(msgspec.Struct, frozen=True):
@@ -45,7 +48,7 @@ class _Object(msgspec.Struct):
     spec: _PodSpec = _PodSpec()
 
 
-async def adopt_fresh(kube: Kube, journal: Journal, namespace: str, program: str) -> Tip:
+async def adopt_fresh(kube: Kube, journal: BatchJournal, namespace: str, program: str) -> Tip:
     """Write genesis and anchor of a new log and return its tip; the streams must exist and be empty.
 
     A genesis of this cluster that stands alone, without an anchor, is where an earlier attempt was cut off:
@@ -54,12 +57,25 @@ async def adopt_fresh(kube: Kube, journal: Journal, namespace: str, program: str
     """
     await check_fresh(kube, journal, namespace)
     begun = await _begun(kube, journal)
+    await forget_snapshots(journal)
     sequence = (
         1 if begun else await append_genesis(journal, Genesis(secrets.token_hex(8), 1, await cluster_id(kube), program))
     )
     tip = await tip_of(journal, sequence)
     await Anchor(kube, namespace).create(tip)
     return tip
+
+
+async def begun_here(kube: Kube, journal: Journal, namespace: str) -> Tip | None:
+    """Return the anchored place of this cluster's log if NATS holds it as it was anchored, else None.
+
+    Raises `ApiError`, `NotOurs` where the anchor can't be read.
+    """
+    anchor = await Anchor(kube, namespace).read()
+    if anchor is None or await last_of(journal, DECISIONS) < anchor.sequence:
+        return None
+    stored = await journal.get(DECISIONS, anchor.sequence)
+    return anchor if stored is not None and anchor.holds(stored) else None
 
 
 async def _begun(kube: Kube, journal: Journal) -> bool:
@@ -138,21 +154,8 @@ async def _standing(kube: Kube) -> str:
         gates = [gate.name for gate in item.spec.scheduling_gates]
         if GATE in gates and REFERENCE_LABEL in item.metadata.labels:
             return f"the gated pod {item.metadata.namespace}/{item.metadata.name}"
-    return ""
-
-
-async def listed(kube: Kube, resource: Resource) -> AsyncIterator[msgspec.Raw]:
-    """Yield every object of a kind; none where it is not served."""
-    token = ""
-    while True:
-        try:
-            page = await kube.list_page(resource, continue_token=token)
-        except ApiError as error:
-            if error.code == _NOT_FOUND:
-                return
-            raise
-        for raw in page.items:
-            yield raw
-        token = page.continue_token
-        if not token:
-            return
+        if ADMISSION_ANNOTATION in item.metadata.annotations and REFERENCE_LABEL in item.metadata.labels:
+            return f"the launcher {item.metadata.namespace}/{item.metadata.name}, which was let go,"
+    # Counts and records of a log that began anew would be behind what they show, and refused for ever (T22).
+    shown = await anywhere(kube)
+    return f"{shown.where}, which shows the decision {stamp_text(shown.stamp)}," if shown.where else ""

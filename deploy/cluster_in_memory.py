@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager
 from typing import Any
 
-from deploy.front_door import validating
 from deploy.world.admission import Hook
 from deploy.world.apiserver import ApiServer
 from deploy.world.clock import WallClock
@@ -25,7 +24,7 @@ from schemas.kinds import KUBEVIRT, VM, VMI
 from schemas.names import POLICY_ANNOTATION, POLICY_REFUSE
 from webhooks.configuration import webhook_configuration
 from webhooks.service import Webhooks
-from webhooks.starts import UNDER_REFUSE
+from webhooks.starts import UNDER_REFUSE, start_webhook
 
 Part = Coroutine[Any, Any, None]
 ONE_BY_ONE_MAX = 60
@@ -83,7 +82,7 @@ class Cluster:
             POD_WEBHOOK: webhooks.review_pod,
             START_WEBHOOK: webhooks.review_start,
         }
-        for one in (*webhook_configuration(IN_PROCESS, b"")["webhooks"], *validating(IN_PROCESS, b"")["webhooks"]):
+        for one in (*webhook_configuration(IN_PROCESS, b"")["webhooks"], start_webhook(IN_PROCESS, b"")):
             self.api.admit(hook_of(one, reviews[one["name"]]))
 
 

@@ -1,26 +1,33 @@
-"""Writes the files that are drawn from the code: CRDs and the page of names. `make generate` runs it."""
+"""Writes the files that are drawn from the code: CRDs, templates, alert rules, pages of names and rights."""
 
 from pathlib import Path
 
 import yaml
 
+from deploy.chart_files import chart_copies, chart_files
 from deploy.names_page import names_json, names_page
+from deploy.rights_page import rights_page
+from deploy.watching.drawn import drawn
 from schemas.crds import crds
 
 ROOT = Path(__file__).resolve().parents[1]
 CRDS = Path(__file__).parent / "crds"
 """Where the CRDs stand, one YAML file each; they ship with the package."""
-
 _HEAD = "# Drawn from schemas/crds.py by `make generate`; edits are lost.\n"
 
 
 def generated() -> dict[Path, str]:
     """Return what each generated file must hold."""
-    files = {
+    files = drawn() | {
         CRDS / f"{crd['metadata']['name']}.yaml": _HEAD + yaml.safe_dump(crd, sort_keys=False, width=120)
         for crd in crds()
     }
-    return files | {ROOT / "docs" / "names.md": names_page(), ROOT / "docs" / "names.json": names_json()}
+    pages = {
+        ROOT / "docs" / "names.md": names_page(),
+        ROOT / "docs" / "names.json": names_json(),
+        ROOT / "docs" / "operating" / "rights.md": rights_page(),
+    }
+    return chart_copies(files | chart_files() | pages)
 
 
 def main() -> None:

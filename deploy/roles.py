@@ -17,14 +17,18 @@ from binder.follower import Follower
 from binder.journal import Unavailable, Unclear
 from binder.kube import Kube
 from binder.service import Binder
+from binder.shown import in_status
 from binder.snapshots import SnapshotStore, StateSnapshots
+from binder.written import Witness, unwatched
 from deploy.role_names import Role
 from ingest.classes import read_claim, read_class
-from ingest.machines import read_kubevirt
+from ingest.machines import read_kubevirt, read_pool, read_replica_set, read_vm, read_vmi
+from ingest.nodes import read_namespace
 from ingest.service import Ingest
 from ingest.starts import read_start
 from projector.accounting import Accounting
 from projector.service import Projector
+from schemas import kinds
 from schemas.answers import encode_answer
 from schemas.names import LEASE_PREFIX
 from schemas.streams import ASK_ALIVE, ASK_DRY_RUN
@@ -34,7 +38,19 @@ from webhooks.service import Webhooks
 
 DRY_RUN_SECONDS = 3.0
 ALIVE_SECONDS = 0.5
-READERS = Readers(read_class, read_kubevirt, read_claim, read_start)
+READERS = Readers(
+    read_class,
+    read_kubevirt,
+    read_claim,
+    read_start,
+    read_namespace,
+    {
+        kinds.VM.plural: read_vm,
+        kinds.VMI.plural: read_vmi,
+        kinds.VM_POOL.plural: read_pool,
+        kinds.VMI_REPLICA_SET.plural: read_replica_set,
+    },
+)
 
 
 class Questions(Protocol):
@@ -57,11 +73,18 @@ class Questions(Protocol):
 
 
 class Standing:
-    """What of a place stands now: the elections that were entered, the binder that follows."""
+    """What of a place stands now: the elections that were entered, and the roles that work.
+
+    `witness` is told what this place's binder writes; `reading`: the log as the projector follows it.
+    """
 
     def __init__(self) -> None:
         self.elections: dict[Role, Election] = {}
+        self.witness: Witness = unwatched
         self.binder: Binder | None = None
+        self.projector: Projector | None = None
+        self.reading: Follower | None = None
+        self.webhooks: Webhooks | None = None
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -77,7 +100,10 @@ class Place(msgspec.Struct, frozen=True):
 
     def elected(self, role: Role) -> Election:
         """Return the election for a role's Lease."""
-        election = Election(self.kube, self.namespace, f"{LEASE_PREFIX}{role}", self.identity, gone=self._is_gone)
+        # Records of workloads need no NATS; everyone else can do nothing without.
+        able = (lambda: True) if role is Role.ACCOUNTING else (lambda: self.questions.connected)
+        name = f"{LEASE_PREFIX}{role}"
+        election = Election(self.kube, self.namespace, name, self.identity, gone=self._is_gone, able=able)
         self.standing.elections[role] = election
         return election
 
@@ -109,12 +135,23 @@ class Place(msgspec.Struct, frozen=True):
         """Return the binder of this place."""
         snapshots = StateSnapshots(self.journal, self.program)
         anchor = Anchor(self.kube, self.namespace)
-        self.standing.binder = Binder(self.journal, anchor, snapshots, identity=self.identity, program=self.program)
+        self.standing.binder = Binder(
+            self.journal,
+            anchor,
+            snapshots,
+            identity=self.identity,
+            program=self.program,
+            shown=lambda: in_status(self.kube),
+            witness=self.standing.witness,
+        )
         return self.standing.binder
 
     def webhooks(self, metrics: Metrics | None = None) -> Webhooks:
         """Return the webhooks of this place."""
-        return Webhooks(self.kube, self.journal, AskedDryRuns(self.questions), READERS, metrics=metrics)
+        self.standing.webhooks = Webhooks(
+            self.kube, self.journal, AskedDryRuns(self.questions), READERS, metrics=metrics, home=self.namespace
+        )
+        return self.standing.webhooks
 
 
 class AskedDryRuns:
@@ -153,7 +190,12 @@ async def run_projector(place: Place) -> None:
     async def work() -> None:
         snapshots = StateSnapshots(place.journal, place.program)
         follower = Follower(place.journal, *(await snapshots.newest() or ()))
-        await Projector(place.kube, place.journal, instance=place.identity, home=place.namespace).run(follower)
+        projector = Projector(place.kube, place.journal, instance=place.identity, home=place.namespace)
+        place.standing.projector, place.standing.reading = projector, follower
+        try:
+            await projector.run(follower)
+        finally:
+            place.standing.projector = place.standing.reading = None
 
     await place.elected(Role.PROJECTOR).lead(work)
 

@@ -5,27 +5,29 @@ reason. An API server or NATS that is away for a while is waited for.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
 from typing import Final
 
 import msgspec
 import structlog
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-from typing_extensions import override
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry, Counter, disable_created_metrics
 
 from binder.journal import Unavailable, Unclear
 from binder.kube import ApiError
-from deploy.front_door import Door, keep, prepare, register
+from binder.written import Written, tell
+from deploy.front_desk import FrontDesk, PortTaken
+from deploy.front_door import Door
 from deploy.role_names import Role
 from deploy.roles import Place, run_accounting, run_binder, run_ingest, run_projector, together
-from deploy.standing_rules import install_policies, keep_settings
 from deploy.status_page import StatusPage
+from deploy.watching.catalogue import counter
+from deploy.watching.deletions import Deletions
+from deploy.watching.doors import WatchedJournal, WatchedKube
+from deploy.watching.process import Frames, Watched
+from deploy.watching.tails import Tails
 from webhooks.metrics import Metrics
-from webhooks.server import Listen, Server
-from webhooks.service import Webhooks
 
 PASSING: Final = (ApiError, Unavailable, Unclear, TimeoutError, OSError)
 """What a role may fail of and be started again."""
@@ -37,85 +39,121 @@ _log = structlog.get_logger(__name__)
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """What a process serves. `webhook_port` and `door` matter to webhooks alone; `status_port` None: no page."""
+    """What a process serves. `webhook_port` and `door` matter to webhooks alone; `status_port` None: no page.
+
+    `linger_s`: how long reviews are still taken once we say that we are not ready, so that a Service hears of it.
+    `budget_metrics`: a series for each tenant's budget. `tell_end_s`: how long the page stays after what must stop the
+    process, so that a scrape sees why.
+    """
 
     roles: tuple[Role, ...]
     door: Door
     webhook_port: int = 8443
+    linger_s: float = 0.0
     status_port: int | None = 8080
     host: str = ANY_HOST
-
-
-class PortTaken(Exception):
-    """A port can't be listened on; names it, and the option that chooses another."""
-
-    def __init__(self, port: int, option: str, error: OSError) -> None:
-        super().__init__(f"port {port}: {error.strerror or error}; choose another with {option}")
+    budget_metrics: bool = False
+    tell_end_s: float = 0.0
 
 
 async def serve(place: Place, serving: Serving, started: Callable[[], None] = lambda: None) -> None:
     """Run the roles until cancelled. Raises what must stop the program, `PortTaken`, `UnusableCertificate`.
 
-    `started` is called once everything listens.
+    `started` is called once everything listens. Cancelled, it first lets the front desk finish: whoever answers
+    its requests, be it the binder of this very process, works until then.
     """
+    # A series beside each counter that says when it began: nobody asks for it.
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # the library gives it no types
     registry = CollectorRegistry()
-    registry.register(Gauges(place))
-    parts: list[Callable[[], Awaitable[None]]] = []
+    place, watched, parts = _watched(place, serving, registry)
+    failed = counter(registry, "gpubinder_role_restarts_total")
+    desk: FrontDesk | None = None
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(place.alive())
         if Role.WEBHOOKS in serving.roles:
-            webhooks = place.webhooks(Metrics(registry))
-            parts += await stack.enter_async_context(_front_desk(place, serving, webhooks))
+            desk = _front_desk(place, serving, Metrics(registry))
+            parts += _desk_parts(desk, serving)
         if serving.status_port is not None:
-            page = StatusPage(registry, lambda: troubles(place, serving.roles))
+            page = StatusPage(registry, lambda: troubles(place, serving.roles, desk, watched.stopped))
             try:
                 await stack.enter_async_context(page.serving(serving.host, serving.status_port))
             except OSError as error:
                 raise PortTaken(serving.status_port, "--status-port", error) from None
-        parts += [_kept(role, place) for role in serving.roles if role is not Role.WEBHOOKS]
+        if desk is not None:
+            await stack.enter_async_context(desk.open())
+        parts += [_kept(role, place, failed) for role in serving.roles if role is not Role.WEBHOOKS]
         started()
-        await together(*parts)
+        work = asyncio.ensure_future(together(*parts))
+        try:
+            await asyncio.wait({work})
+        finally:
+            if desk is not None and not work.done():
+                await desk.close()
+            work.cancel()
+            await asyncio.wait({work})
+        try:
+            await work
+        except Exception as error:
+            watched.stopped = type(causes(error)[0]).__name__
+            await asyncio.sleep(serving.tell_end_s)
+            raise
 
 
-def _kept(role: Role, place: Place) -> Callable[[], Awaitable[None]]:
+def _front_desk(place: Place, serving: Serving, metrics: Metrics) -> FrontDesk:
+    return FrontDesk(
+        place, serving.door, metrics, host=serving.host, port=serving.webhook_port, linger_s=serving.linger_s
+    )
+
+
+def _desk_parts(desk: FrontDesk, serving: Serving) -> list[Callable[[], Awaitable[None]]]:
+    """Return what has to run beside an open desk."""
+    parts: list[Callable[[], Awaitable[None]]] = [lambda: kept(Role.WEBHOOKS, desk.webhooks.run), desk.keep_known]
+    return [*parts, desk.keep_settings] if serving.door.at else parts
+
+
+def _watched(
+    place: Place, serving: Serving, registry: CollectorRegistry
+) -> tuple[Place, Watched, list[Callable[[], Awaitable[None]]]]:
+    """Return the place with its doors watched, its gauges, and what has to run beside the roles for them."""
+    journal, kube = WatchedJournal(place.journal, registry), WatchedKube(place.kube, registry)
+    place = replace(place, journal=journal, kube=kube)
+    tails = Tails(journal, snapshots=Role.BINDER in serving.roles)
+    certificate = serving.door.files[0] if Role.WEBHOOKS in serving.roles else None
+    frames = Frames(registry) if Role.BINDER in serving.roles else None
+    watched = Watched(place, tails, journal.waiting, frames, certificate=certificate, budgets=serving.budget_metrics)
+    registry.register(watched)
+    parts: list[Callable[[], Awaitable[None]]] = []
+    if set(serving.roles) - {Role.ACCOUNTING}:
+        parts.append(tails.run)
+    if Role.INGEST in serving.roles:
+        deletions = Deletions(kube, lambda: place.questions.connected)
+        registry.register(deletions)
+        parts.append(deletions.run)
+
+    def witness(written: Written) -> None:
+        tell(written)
+        if frames is not None:
+            frames.wrote(written)
+
+    place.standing.witness = witness
+    return place, watched, parts
+
+
+def _kept(role: Role, place: Place, failed: Counter) -> Callable[[], Awaitable[None]]:
     work = {
         Role.BINDER: lambda: run_binder(place, place.binder()),
         Role.INGEST: lambda: run_ingest(place),
         Role.PROJECTOR: lambda: run_projector(place),
         Role.ACCOUNTING: lambda: run_accounting(place),
     }[role]
-    return lambda: kept(role, work)
+    return lambda: kept(role, work, failed.labels(str(role)).inc)
 
 
-@asynccontextmanager
-async def _front_desk(
-    place: Place, serving: Serving, webhooks: Webhooks
-) -> AsyncIterator[list[Callable[[], Awaitable[None]]]]:
-    """Listen for reviews; yield what has to run beside it."""
-    door = serving.door
-    bundle = await asyncio.to_thread(prepare, door)
-    server = Server(webhooks, Listen(*door.files, door.client_ca, host=serving.host, port=serving.webhook_port))
-    try:
-        await server.start()
-    except OSError as error:
-        await server.stop()
-        raise PortTaken(serving.webhook_port, "--webhook-port", error) from None
-    try:
-        if door.at:
-            await register(place.kube, door.at, bundle)
-            await install_policies(place.kube, place.namespace)
-        parts: list[Callable[[], Awaitable[None]]] = [lambda: kept(Role.WEBHOOKS, webhooks.run)]
-        if door.certificate is None:
-            parts.append(lambda: keep(place.kube, door, bundle))
-        if door.at:
-            parts.append(lambda: keep_settings(place.kube, place.namespace))
-        yield parts
-    finally:
-        await server.stop()
+async def kept(name: str, work: Callable[[], Awaitable[None]], failed: Callable[[], None] = lambda: None) -> None:
+    """Run a part again whenever it fails of something that passes, later each time; else raise its error.
 
-
-async def kept(name: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Run a part again whenever it fails of something that passes, later each time; else raise its error."""
+    `failed` is told each time.
+    """
     pause, most = PAUSE_SECONDS
     loop = asyncio.get_running_loop()
     while True:
@@ -125,6 +163,7 @@ async def kept(name: str, work: Callable[[], Awaitable[None]]) -> None:
         except Exception as error:
             if not all(isinstance(cause, PASSING) for cause in causes(error)):
                 raise
+            failed()
             _log.warning("role starts again", role=name, why="; ".join(str(cause) for cause in causes(error)))
         if loop.time() - began > STEADY_SECONDS:
             pause = PAUSE_SECONDS[0]
@@ -139,40 +178,13 @@ def causes(error: BaseException) -> list[BaseException]:
     return [error]
 
 
-def troubles(place: Place, roles: Iterable[Role]) -> list[str]:
-    """Name what keeps the roles from their work, nothing where all is well."""
-    found = []
+def troubles(place: Place, roles: Iterable[Role], desk: FrontDesk | None = None, stopped: str = "") -> list[str]:
+    """Name what keeps the roles from their work, nothing where all is well. `stopped`: what ends the process."""
+    found = [f"ends: {stopped}"] if stopped else []
+    found += desk.troubles if desk is not None else []
     binder = place.standing.binder
     if Role.BINDER in roles and (binder is None or binder.follower is None):
         found.append("binder: does not follow the log yet")
     if not place.questions.connected:
         found.append("nats: no connection")
     return found
-
-
-class Gauges(Collector):
-    """What a process knows of the log and of its own leases, at the moment of a scrape."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-
-    @override
-    def collect(self) -> Iterable[Metric]:
-        leading = GaugeMetricFamily(
-            "gpubinder_leading", "1 where this process holds the role's lease.", labels=["role"]
-        )
-        for role, election in sorted(self._place.standing.elections.items()):
-            leading.add_metric([role], float(election.leading))
-        yield leading
-        follower = self._place.standing.binder.follower if self._place.standing.binder else None
-        if follower is None:
-            return
-        state = follower.book.state
-        yield GaugeMetricFamily("gpubinder_log_sequence", "Last DECISIONS message followed.", follower.tip.sequence)
-        yield GaugeMetricFamily("gpubinder_inputs_folded", "Last EVENTS message folded.", state.events_seq)
-        sets = GaugeMetricFamily("gpubinder_sets", "GPU sets of VMs, by where they stand.", labels=["standing"])
-        placed = sum(1 for gpu_set in state.sets.values() if gpu_set.node)
-        waiting = sum(1 for gpu_set in state.sets.values() if gpu_set.reason and not gpu_set.node)
-        sets.add_metric(["placed"], placed)
-        sets.add_metric(["waiting"], waiting)
-        yield sets

@@ -17,6 +17,7 @@ from schemas.kinds import CONFIGMAP, KUBEVIRT, Resource
 from webhooks.policies import policy_objects
 
 LOOK_SECONDS = 60.0
+_TRIES: Final = 5
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _NOT_ALLOWED: Final = 405
@@ -69,16 +70,26 @@ async def install_policies(kube: Kube, namespace: str) -> None:
 
 
 async def put(kube: Kube, resource: Resource, body: dict[str, Any]) -> None:
-    """Create a cluster-wide object, or make it what it should be. Raises `ApiError`."""
+    """Create a cluster-wide object, or make it what it should be. Raises `ApiError`.
+
+    Replicas that begin together write over one another: whoever comes second reads again.
+    """
     name = body["metadata"]["name"]
-    try:
-        await kube.create(resource, "", msgspec.json.encode(body))
-    except ApiError as error:
-        if error.code != _CONFLICT:
-            raise
-        stored = msgspec.json.decode(await kube.get(resource, "", name), type=_Object)
-        metadata = body["metadata"] | {"resourceVersion": stored.metadata.resource_version}
-        await kube.replace(resource, "", name, msgspec.json.encode(body | {"metadata": metadata}))
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            try:
+                await kube.create(resource, "", msgspec.json.encode(body))
+            except ApiError as error:
+                if error.code != _CONFLICT:
+                    raise
+                stored = msgspec.json.decode(await kube.get(resource, "", name), type=_Object)
+                metadata = body["metadata"] | {"resourceVersion": stored.metadata.resource_version}
+                await kube.replace(resource, "", name, msgspec.json.encode(body | {"metadata": metadata}))
+        except ApiError as error:
+            if error.code not in {_CONFLICT, _NOT_FOUND} or not tries_left:
+                raise
+        else:
+            return
 
 
 async def keep_settings(kube: Kube, namespace: str) -> None:

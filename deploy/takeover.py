@@ -6,7 +6,6 @@ binder books what it finds once it leads, and places nothing before.
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
 
 import msgspec
 
@@ -17,13 +16,15 @@ from binder.book import Book
 from binder.election import LEASE_SECONDS
 from binder.evolve import Spent, evolve_decision
 from binder.evolve_objects import observe
-from binder.journal import Journal
+from binder.journal import BatchJournal, Journal
 from binder.kube import ApiError, Kube
 from binder.logbook import LogReader, append_genesis
+from binder.shown import anywhere, in_status, listed
+from binder.snapshots import forget_snapshots
 from binder.state import empty_state
 from binder.telling import told_decision
 from binder.tip import Tip
-from deploy.adopt import NotFresh, cluster_id, last_of, listed, tip_of
+from deploy.adopt import NotFresh, cluster_id, last_of, tip_of
 from ingest.sources import Source, Unreadable, watched
 from schemas import decisions as d
 from schemas import kinds
@@ -34,7 +35,6 @@ from schemas.streams import DECISIONS, EVENTS
 
 ROLES = ("binder", "ingest", "projector")
 LOOKED_AT = (kinds.NODE, kinds.POD, kinds.GPU_CLASS, kinds.GPU_CLAIM, kinds.VM, kinds.VMI)
-STAMPED = (kinds.GPU_CLAIM, kinds.GPU_CLASS, kinds.GPU_BUDGET)
 _NOT_FOUND = 404
 
 
@@ -99,7 +99,8 @@ async def beginning(kube: Kube, journal: Journal, namespace: str) -> Beginning:
     if tip.sequence:
         await _prove_ours(kube, journal, tip, anchor)
     generations = [tip.generation, anchor.generation if anchor is not None else 0]
-    generations += [one async for one in _shown(kube)]
+    # The next generation must beat all that objects of ours show, or its writes are refused (T22).
+    generations.append((await anywhere(kube)).stamp.generation)
     if not any(generations) and not unreadable:
         raise NotAdoptable("no log, no anchor and nothing that a log decided stands here: say --fresh to begin one")
     log_id = tip.log_id or (anchor.log_id if anchor is not None else "") or secrets.token_hex(8)
@@ -121,13 +122,20 @@ async def _prove_ours(kube: Kube, journal: Journal, tip: Tip, anchor: Tip | None
         await prove_anchor(anchor, tip, journal)
     except NotOurs:
         return
-    raise NotAdoptable(f"log {tip.log_id} stands, as its anchor says: there is nothing to take over, `gpubinder run`")
+    if await last_of(journal, EVENTS) < tip.covers_to:
+        # Decisions outlasted what they were decided on: nobody can follow them any more.
+        return
+    if not (await in_status(kube)).beyond(tip):
+        raise NotAdoptable(
+            f"log {tip.log_id} stands, as its anchor says: there is nothing to take over, `gpubinder run`"
+        )
 
 
-async def take_over(kube: Kube, journal: Journal, namespace: str, program: str) -> Tip:
+async def take_over(kube: Kube, journal: BatchJournal, namespace: str, program: str) -> Tip:
     """Begin the generation and anchor it; the streams must exist. Raises as `beginning` does, and where roles run."""
     begun = await beginning(kube, journal, namespace)
-    await _check_stopped(kube, namespace)
+    await check_stopped(kube, namespace)
+    await forget_snapshots(journal)
     genesis = Genesis(
         begun.log_id,
         begun.generation,
@@ -150,7 +158,7 @@ async def _log(journal: Journal) -> Tip:
     return reader.tip
 
 
-async def _check_stopped(kube: Kube, namespace: str) -> None:
+async def check_stopped(kube: Kube, namespace: str) -> None:
     """Raise `NotAdoptable` where a role renews its lease: what it holds of the old log would go on beside the new."""
     before = await _leases(kube, namespace)
     if not before:
@@ -183,20 +191,3 @@ async def _leases(kube: Kube, namespace: str) -> dict[str, tuple[str, str]]:
         if spec.holder_identity:
             held[role] = (spec.holder_identity, spec.renew_time or "")
     return held
-
-
-class _Status(msgspec.Struct):
-    stamp: Stamp | None = None
-
-
-class _Stamped(msgspec.Struct):
-    status: _Status | None = None
-
-
-async def _shown(kube: Kube) -> AsyncIterator[int]:
-    """Yield the generations that objects of ours show: the next one must beat them (T22)."""
-    for resource in STAMPED:
-        async for raw in listed(kube, resource):
-            status = msgspec.json.decode(raw, type=_Stamped).status
-            if status is not None and status.stamp is not None:
-                yield status.stamp.generation

@@ -9,7 +9,7 @@ import structlog
 
 from binder.journal import Journal, Message
 from ingest.credit import Credit
-from schemas.events import MESSAGE_VERSION
+from schemas.events import ANNOUNCED_VERSIONS
 from schemas.streams import DECISIONS
 
 _EPOCH: Final = "epoch"
@@ -40,7 +40,7 @@ class Leader:
         self._reads_ours = asyncio.Event()
 
     async def reads_ours(self) -> None:
-        """Wait until the current epoch announces the message version this program writes (T6)."""
+        """Wait until the current epoch announces a message version that this program writes (T6)."""
         await self._reads_ours.wait()
 
     async def follow(self) -> None:
@@ -76,14 +76,14 @@ class Leader:
         if record.type == _FRAME:
             self._credit.cover(record.covers_to)
         elif record.type == _EPOCH:
-            if MESSAGE_VERSION in record.message_versions:
+            if not set(ANNOUNCED_VERSIONS).isdisjoint(record.message_versions):
                 self._reads_ours.set()
                 return
             self._reads_ours.clear()
             log.error(
                 "the leader does not read the messages this program writes; "
                 "let all roles run the same version, or upgrade the binder first",
-                message_version=MESSAGE_VERSION,
+                message_versions=list(ANNOUNCED_VERSIONS),
                 leader_reads=list(record.message_versions),
             )
 

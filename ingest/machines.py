@@ -8,7 +8,7 @@ import msgspec
 
 from ingest.metadata import Metadata, gone, head
 from schemas import names
-from schemas.objects import Gone, KubeVirtView, VmiView, VmView
+from schemas.objects import Gone, KubeVirtView, PoolView, ReplicaSetView, VmiView, VmView
 
 
 def refers(labels: dict[str, str] | None, annotations: dict[str, str] | None) -> bool:
@@ -33,6 +33,30 @@ class _VmSpec(msgspec.Struct, frozen=True):
 class _Vm(msgspec.Struct, frozen=True):
     metadata: Metadata
     spec: _VmSpec = _VmSpec()
+
+
+class _VmTemplate(msgspec.Struct, frozen=True):
+    spec: _VmSpec = _VmSpec()
+
+
+class _PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
+    replicas: int | None = None
+    virtual_machine_template: _VmTemplate | None = None
+
+
+class _Pool(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _PoolSpec = _PoolSpec()
+
+
+class _ReplicaSetSpec(msgspec.Struct, frozen=True):
+    replicas: int | None = None
+    template: _Template | None = None
+
+
+class _ReplicaSet(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _ReplicaSetSpec = _ReplicaSetSpec()
 
 
 class _ClaimName(msgspec.Struct, frozen=True, rename="camel"):
@@ -116,17 +140,50 @@ class _KubeVirt(msgspec.Struct, frozen=True):
 
 _vm = msgspec.json.Decoder(_Vm)
 _vmi = msgspec.json.Decoder(_Vmi)
+_pool = msgspec.json.Decoder(_Pool)
+_replica_set = msgspec.json.Decoder(_ReplicaSet)
 _kubevirt = msgspec.json.Decoder(_KubeVirt)
 
 
 def read_vm(raw: msgspec.Raw | bytes) -> VmView | Gone:
     """Read a VM. Its own labels and annotations say nothing: KubeVirt copies the template's (N2)."""
     vm = _vm.decode(raw)
-    marks = (vm.spec.template.metadata if vm.spec.template else None) or _TemplateMetadata()
-    if not refers(marks.labels, marks.annotations):
+    entries = _entries(vm.spec.template)
+    if entries is None:
         return gone(vm.metadata)
-    entries = (marks.annotations or {}).get(names.GPUS_ANNOTATION, "")
-    return VmView(**head(vm.metadata), gpus=entries, created=vm.metadata.created)
+    owner = vm.metadata.controller()
+    return VmView(**head(vm.metadata), gpus=entries, created=vm.metadata.created, owner_uid=owner.uid if owner else "")
+
+
+def read_pool(raw: msgspec.Raw | bytes) -> PoolView | Gone:
+    """Read a pool of VMs: the entries of its VMs' VMIs, and how many VMs; one where it doesn't say."""
+    pool = _pool.decode(raw)
+    made = pool.spec.virtual_machine_template
+    entries = _entries(made.spec.template if made else None)
+    if entries is None:
+        return gone(pool.metadata)
+    return PoolView(**head(pool.metadata), gpus=entries, replicas=_count(pool.spec.replicas))
+
+
+def read_replica_set(raw: msgspec.Raw | bytes) -> ReplicaSetView | Gone:
+    """Read a replica set of VMIs: the entries of its template, and how many VMIs; one where it doesn't say."""
+    replica_set = _replica_set.decode(raw)
+    entries = _entries(replica_set.spec.template)
+    if entries is None:
+        return gone(replica_set.metadata)
+    return ReplicaSetView(**head(replica_set.metadata), gpus=entries, replicas=_count(replica_set.spec.replicas))
+
+
+def _entries(template: _Template | None) -> str | None:
+    """Return the entries that a template's VMIs will have, None where they refer to no GPUs."""
+    marks = (template.metadata if template else None) or _TemplateMetadata()
+    if not refers(marks.labels, marks.annotations):
+        return None
+    return (marks.annotations or {}).get(names.GPUS_ANNOTATION, "")
+
+
+def _count(replicas: int | None) -> int:
+    return 1 if replicas is None else replicas
 
 
 def read_vmi(raw: msgspec.Raw | bytes) -> VmiView | Gone:

@@ -90,6 +90,8 @@ def watched(settings_namespace: str) -> tuple[Source, ...]:
         Source(kinds.GPU_CLAIM, classes.read_claim),
         Source(kinds.VM, machines.read_vm),
         Source(kinds.VMI, machines.read_vmi),
+        Source(kinds.VM_POOL, machines.read_pool),
+        Source(kinds.VMI_REPLICA_SET, machines.read_replica_set),
         Source(kinds.KUBEVIRT, machines.read_kubevirt),
         Source(kinds.GPU_BUDGET, budgets.read_budget),
         Source(kinds.HELM_RELEASE, budgets.read_release),

@@ -11,14 +11,15 @@ import msgspec
 import structlog
 
 from binder.kube import ApiError, Kube, PatchKind
+from projector.disks import Disk, read_disk
 from projector.mirror import Mirror
 from projector.reads import read
 from projector.records import Records, SeenRecord, read_record, shows
 from projector.rounds import Looked, Rounds
-from projector.tracked import KINDS, Monitor, Sort, Tracked, counted, record_for
+from projector.tracked import KINDS, Monitor, Sort, Tracked, counted, record_for, troubles_of
 from projector.tracked_objects import READERS, read_monitor
 from projector.verdicts import Kind, Verdict, judged
-from schemas.kinds import GPU_CLAIM, WORKLOAD, WORKLOAD_MONITOR
+from schemas.kinds import DATA_VOLUME, GPU_CLAIM, WORKLOAD, WORKLOAD_MONITOR
 
 LOOK_AGAIN_S: Final = 30.0
 """How often the record of an object that is being deleted is looked at (W3)."""
@@ -38,6 +39,7 @@ class Accounting:
         self._tracked: dict[Sort, Mirror[Tracked]] = {
             sort: Mirror(kube, KINDS[sort], READERS[sort], self._tracked_changed, self._all) for sort in Sort
         }
+        self._disks = Mirror(kube, DATA_VOLUME, read_disk, self._disk_changed, self._all_monitors)
         self._named: dict[tuple[str, str], tuple[Sort, str]] = {}
         self._records = Records(kube, self._seen)
         self._rounds = Rounds(self._look)
@@ -54,6 +56,7 @@ class Accounting:
             await self._served.wait()
             for mirror in self._tracked.values():
                 tasks.create_task(mirror.run())
+            tasks.create_task(self._disks.run())
             tasks.create_task(self._rounds.run())
 
     @property
@@ -66,13 +69,16 @@ class Accounting:
         if self._monitors.synced:
             self._served.set()
         if self._synced:
-            for monitor in self._monitors.everything():
-                self._put_monitor(monitor)
+            self._all_monitors()
             for record in self._seen.everything():
                 self._put_record(record.namespace, record.name)
             for mirror in self._tracked.values():
                 for tracked in mirror.everything():
                     self._put_record(tracked.namespace, tracked.record)
+
+    def _all_monitors(self) -> None:
+        for monitor in self._monitors.everything():
+            self._put_monitor(monitor)
 
     def _put_monitor(self, monitor: Monitor) -> None:
         self._rounds.put(f"{_MONITOR}/{monitor.namespace}/{monitor.name}")
@@ -111,6 +117,18 @@ class Accounting:
                 if any(monitor.selects(state.labels) for state in states):
                     self._put_monitor(monitor)
 
+    def _disk_changed(self, before: Disk | None, after: Disk | None) -> None:
+        states = [state for state in (before, after) if state is not None]
+        for monitor in self._monitors.within(states[0].namespace):
+            if any(monitor.selects(state.labels) for state in states):
+                self._put_monitor(monitor)
+
+    def _troubles(self, monitor: Monitor) -> str | None:
+        """Return what is wrong with a monitor's disks; None while they are not known. Without CDI there are none."""
+        known = self._disks.synced or self._disks.absent
+        disks = self._disks.within(monitor.namespace) if self._disks.synced else []
+        return troubles_of(monitor, disks) if known else None
+
     def _record_changed(self, before: SeenRecord | None, after: SeenRecord | None) -> None:
         one = after or before
         assert one is not None
@@ -128,17 +146,19 @@ class Accounting:
             return self._told(key, judged(error))
 
     async def _count(self, namespace: str, name: str) -> Looked:
-        """Have a monitor's status say how many of its pods are ready."""
+        """Have a monitor's status say how many of its pods are ready, and which of its disks are not filled."""
         monitor = self._monitors.get(namespace, name)
         if monitor is None:
             return Looked.DONE
-        status = counted(monitor, self._tracked[Sort.POD].within(namespace))
+        status = counted(monitor, self._tracked[Sort.POD].within(namespace), self._troubles(monitor))
         if status == monitor.status:
             return Looked.DONE
         shown = {
             "operational": status.operational,
             "availableReplicas": status.available_replicas,
             "observedReplicas": status.observed_replicas,
+            "message": status.message or None,
+            "reason": status.reason or None,
         }
         # On condition of the version whose pods were counted: minReplicas may have changed.
         body = msgspec.json.encode({"metadata": {"resourceVersion": monitor.rv}, "status": shown})

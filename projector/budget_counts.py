@@ -39,23 +39,35 @@ log = structlog.get_logger()
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """What a budget is to show: units in use by key, what it allows, and for each key the budget that leaves least."""
+    """What a budget is to show: units in use by key, what it allows, and for each key the budget that leaves least.
+
+    `declared`: units by those keys that something can declare.
+    """
 
     used: Amounts
+    declared: Amounts
     hard: Amounts
     binding: tuple[Binding, ...]
 
     @property
     def own(self) -> tuple[object, ...]:
         """Return what is shown within a second: its own numbers, and whose budgets bind."""
-        return self.used, self.hard, [(one.key, one.namespace, one.budget, one.hard) for one in self.binding]
+        return (
+            self.used,
+            self.declared,
+            self.hard,
+            [(one.key, one.namespace, one.budget, one.hard) for one in self.binding],
+        )
 
     def status(self, namespace: str, stamp: ShownStamp | None = None) -> BudgetStatus:
         """Return it as the status of a budget in that namespace."""
         usage = ", ".join(_told(key, self.used[key], units) for key, units in _in_order(self.hard.items()))
+        asks = ", ".join(
+            _told(key, self.declared[key], units) for key, units in _in_order(self.hard.items()) if key in self.declared
+        )
         above = [one for one in self.binding if one.namespace != namespace]
         bound = ", ".join(f"{one.namespace}: {_told(one.key, one.used, one.hard)}" for one in above)
-        return BudgetStatus(self.used, self.binding, usage, bound or "itself", stamp)
+        return BudgetStatus(self.used, self.declared, self.binding, usage, asks, bound or "itself", stamp)
 
 
 def _in_order(units: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -72,8 +84,11 @@ def counted(book: Book, view: BudgetView) -> Counted:
     """Return what a budget is to show now."""
     hard = hard_of(book.state, view.namespace, view.name)
     used = {key: book.budgets.held(view.namespace, key) for key in hard}
+    declared = {key: book.declared.units(view.namespace, key) for key in hard if key.startswith(BUDGET_TOTAL)}
     least = binding(book.budgets, view.namespace)
-    return Counted(used, hard, tuple(Binding(one.key, one.namespace, one.budget, one.hard, one.used) for one in least))
+    return Counted(
+        used, declared, hard, tuple(Binding(one.key, one.namespace, one.budget, one.hard, one.used) for one in least)
+    )
 
 
 class _Shown(msgspec.Struct, frozen=True):
@@ -92,6 +107,11 @@ class BudgetCounts:
         self._news = asyncio.Event()
         self._shown: dict[str, _Shown] = {}
         self._later = False
+
+    @property
+    def shown(self) -> dict[str, Counted]:
+        """What each budget is known to show, by namespace/name."""
+        return {key: shown.counted for key, shown in self._shown.items()}
 
     def changed(self) -> None:
         """Say that the state may count otherwise now."""

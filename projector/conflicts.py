@@ -9,7 +9,7 @@ from binder.book import Book
 from binder.kube import Kube, PatchKind
 from projector.reads import read
 from schemas.classes import CONFLICT_CONDITION, ClassStatus
-from schemas.conditions import Condition, ShownStamp, Truth
+from schemas.conditions import Condition, ShownStamp, Truth, changed_at, condition_of
 from schemas.kinds import GPU_CLASS
 from schemas.objects import ClassView
 from schemas.writes import SeenClass
@@ -54,7 +54,7 @@ class Conflicts:
         if view is None or found is None or found.metadata.uid != view.uid:
             return
         before = found.status.conditions if found.status is not None else ()
-        known = next((one for one in before if one.type == CONFLICT_CONDITION), None)
+        known = condition_of(before, CONFLICT_CONDITION)
         wanted = _condition(view, elder, known, now)
         if known is None or (known.status, known.message) != (wanted.status, wanted.message):
             others = tuple(one for one in before if one is not known)
@@ -72,10 +72,9 @@ class Conflicts:
 
 def _condition(view: ClassView, elder: str, known: Condition | None, now: str) -> Condition:
     status = Truth.TRUE if elder else Truth.FALSE
-    since = known.last_transition_time if known is not None and known.status is status else now
     message = (
         f'resource name {view.resource} belongs to the older class "{elder}": give this class one of its own'
         if elder
         else f"no older class has the resource name {view.resource}"
     )
-    return Condition(CONFLICT_CONDITION, status, OLDER if elder else OWN, message, since)
+    return Condition(CONFLICT_CONDITION, status, OLDER if elder else OWN, message, changed_at(known, status, now))

@@ -4,7 +4,7 @@ Counts are no decisions. They carry a stamp all the same, so that an old count n
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Self
 
@@ -92,6 +92,11 @@ class ClassCounts:
         self._conflicts = Conflicts(kube)
         self._news = asyncio.Event()
         self._shown: dict[str, Amount] = {}
+
+    @property
+    def shown(self) -> Mapping[str, Amount]:
+        """What each class is known to show, by name."""
+        return self._shown
 
     def changed(self) -> None:
         """Say that the state may count otherwise now."""

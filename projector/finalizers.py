@@ -53,6 +53,15 @@ async def unguard(kube: Kube, what: Guarded) -> Verdict:
     return await _change(kube, what, wanted)
 
 
+async def relinquish(kube: Kube, what: Guarded) -> Verdict:
+    """Have the object be rid of the finalizer for good, going or not: nobody will be there to take it off later."""
+
+    def wanted(seen: SeenMetadata) -> Finalizers:
+        return tuple(one for one in seen.finalizers if one != what.finalizer)
+
+    return await _change(kube, what, wanted)
+
+
 async def _change(kube: Kube, what: Guarded, wanted: Callable[[SeenMetadata], Finalizers]) -> Verdict:
     verdict = LANDED
     for left in reversed(range(_TRIES)):

@@ -38,6 +38,16 @@ class Lanes(Generic[T]):
         self._idle = asyncio.Event()
         self._idle.set()
 
+    @property
+    def open(self) -> int:
+        """How many keys have something to do: waiting, worked on, or to come again."""
+        return len(self._waiting.keys() | self._busy | self._delayed.keys())
+
+    @property
+    def refused(self) -> int:
+        """How many of them come again as they were refused."""
+        return len(self._refused)
+
     def put(self, key: str, item: T) -> None:
         """Let the item wait under the key, in the place of an older one; it starts with no failures behind it."""
         self._tries.pop(key, None)

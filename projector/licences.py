@@ -18,7 +18,7 @@ from projector.reads import namespace_is_over, read
 from projector.verdicts import BEHIND, LANDED, SETTLED, Verdict, again, judged, refused
 from schemas import names
 from schemas.classes import LICENCE_CONDITION
-from schemas.conditions import Condition, Truth
+from schemas.conditions import Condition, Truth, changed_at, condition_of
 from schemas.kinds import GPU_CLASS, SECRET
 from schemas.labels import label_value
 from schemas.licences import digest_of, licence_of
@@ -186,8 +186,8 @@ def _condition_patch(effect: ShowLicence, found: SeenClass, now: str) -> bytes:
     """Return the patch of a class's conditions, b'' where they say it already."""
     before = found.status.conditions if found.status is not None else ()
     status = Truth.TRUE if effect.missing else Truth.FALSE
-    known = next((one for one in before if one.type == LICENCE_CONDITION), None)
-    since = known.last_transition_time if known is not None and known.status == status else now
+    known = condition_of(before, LICENCE_CONDITION)
+    since = changed_at(known, status, now)
     reason = Licence(effect.reason).value
     fresh = Condition(LICENCE_CONDITION, status, reason, effect.message, since, found.metadata.generation)
     if known == fresh:

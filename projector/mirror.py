@@ -59,7 +59,8 @@ class Mirror(Generic[V]):
     """The objects of one kind as last seen.
 
     `changed(before, after)` is called within each change, None where it was or is not; `synced` tells that
-    everything was listed and the kind is served now. `on_synced` is called after each list.
+    everything was listed and the kind is served now, `absent` that it was found not to be served. `on_synced` is
+    called after each list, and when the kind is found to be absent.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Mirror(Generic[V]):
     ) -> None:
         self.resource = resource
         self.synced = False
+        self.absent = False
         self._kube = kube
         self._read = read
         self._changed = changed
@@ -137,8 +139,10 @@ class Mirror(Generic[V]):
     async def _pause(self, error: ApiError) -> None:
         if error.code == _NOT_FOUND:
             # Not served (yet): what is known is no proof of what is gone.
-            self.synced = False
-            seconds = UNSERVED_S
+            self.synced, seconds = False, UNSERVED_S
+            if not self.absent:
+                self.absent = True
+                self._on_synced()
         elif error.code == _GONE:
             seconds = AGAIN_S[0]
         else:
@@ -169,7 +173,7 @@ class Mirror(Generic[V]):
             if (view.namespace, view.name) not in named:
                 self.drop(view.namespace, view.name, version)
         self._version, self._failures, self._complaint = version, 0, ""
-        self.synced = True
+        self.synced, self.absent = True, False
         self._on_synced()
 
     def _forget(self) -> None:

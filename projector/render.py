@@ -7,7 +7,7 @@ import msgspec
 from projector.effects import CreateClaim, Pin, Warn, WriteStatus
 from schemas import names, pinning
 from schemas.claims import PLACED_CONDITION, AttachedTo, ClaimSpec, ClaimStatus
-from schemas.conditions import Condition, ShownStamp, Truth
+from schemas.conditions import Condition, ShownStamp, Truth, changed_at, condition_of
 from schemas.kinds import VMI
 from schemas.labels import label_value
 from schemas.pinning import pinned, pinned_alone
@@ -38,12 +38,9 @@ def claim_body(effect: CreateClaim) -> bytes:
 
 
 def status_patch(effect: WriteStatus, *, uid: str, generation: int, before: Iterable[Condition], now: str) -> bytes:
-    """Return the patch of a claim's status. `before`: the conditions it shows, `now`: RFC 3339.
-
-    A condition's time is that of the last change of its status, not of its reason.
-    """
+    """Return the patch of a claim's status. `before`: the conditions it shows, `now`: RFC 3339."""
     status = Truth.TRUE if effect.placed else Truth.FALSE
-    since = next((one.last_transition_time for one in before if _same(one, status)), now)
+    since = changed_at(condition_of(before, PLACED_CONDITION), status, now)
     condition = Condition(PLACED_CONDITION, status, effect.reason, effect.message, since, generation)
     shown = ClaimStatus(
         phase=effect.phase,
@@ -55,10 +52,6 @@ def status_patch(effect: WriteStatus, *, uid: str, generation: int, before: Iter
     )
     # `add` replaces the whole status: nothing of an older decision stays beside the new one.
     return _encode([_test(pinning.UID_PATH, uid), _add(pinning.STATUS_PATH, shown)])
-
-
-def _same(condition: Condition, status: Truth) -> bool:
-    return condition.type == PLACED_CONDITION and condition.status == status
 
 
 def pin_patch(effect: Pin, affinity: pinning.Affinity | None = None) -> bytes:

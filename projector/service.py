@@ -24,6 +24,7 @@ from projector.plan import Single, guards_told, is_open, plan, single, undecided
 from projector.plan_held import held_by, is_open_held, plan_held
 from projector.plan_licences import LicenceEffect, licence_effect, open_licences
 from projector.positions import QueuePositions
+from projector.tally import Tally, log_keys
 from projector.tenant_budgets import TenantBudgets
 from projector.usage_records import UsageRecords
 from projector.verdicts import Kind, Verdict
@@ -78,12 +79,14 @@ class Projector:
         home: str = "",
     ) -> None:
         self._applier = Applier(kube, instance=instance, home=home, clock=clock)
-        self._counts = (ClassCounts(kube, clock), BudgetCounts(kube), TenantBudgets(kube), QueuePositions(kube))
+        self.class_counts, self.budget_counts = ClassCounts(kube, clock), BudgetCounts(kube)
+        self._counts = (self.class_counts, self.budget_counts, TenantBudgets(kube), QueuePositions(kube))
         self._usage = UsageRecords(kube)
         self._outbox = Outbox(journal)
         self._lanes: Lanes[_Set | Holding | _One | _Closed] = Lanes()
         self._holders: dict[str, tuple[str, ...]] = {}
         self._sets_at_once = sets_at_once
+        self.tally = Tally(self._lanes)
 
     async def run(self, follower: Follower) -> None:
         """Fold to the tail, write what is not known to have landed, then follow for ever."""
@@ -245,6 +248,7 @@ class Projector:
             if verdict.kind is not Kind.LANDED:
                 return self._ended(key, about(effect), verdict, anew=anew)
         for landed in (outcome, *news):
+            self.tally.count(landed, Kind.LANDED)
             self._outbox.add(landed)
         return None
 
@@ -253,18 +257,19 @@ class Projector:
 
         What nobody decides anew would never be shown: a refusal is reported once, and tried again ever more slowly.
         """
-        about = msgspec.to_builtins(outcome)
+        said = log_keys(outcome)
+        self.tally.count(outcome, verdict.kind)
         match verdict.kind:
             case Kind.AGAIN:
-                log.warning("write.unclear", **about, code=verdict.code, reason=verdict.reason)
+                log.warning("write.unclear", **said, code=verdict.code, reason=verdict.reason)
                 return QUICKLY
             case Kind.BEHIND:
-                log.warning("write.behind-the-log", **about)
+                log.warning("write.behind-the-log", **said)
             case Kind.LANDED | Kind.SETTLED:
                 self._outbox.add(outcome)
             case Kind.REFUSED:
                 outcome = replace(outcome, code=verdict.code, reason=verdict.reason, field=verdict.field)
-                log.warning("write.refused", **msgspec.to_builtins(outcome))
+                log.warning("write.refused", **said, code=verdict.code, reason=verdict.reason, field=verdict.field)
                 if anew or not self._lanes.was_refused(key):
                     self._outbox.add(outcome)
                 return None if anew else SLOWLY

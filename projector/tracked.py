@@ -2,8 +2,7 @@
 
 from enum import StrEnum
 
-from msgspec.structs import replace
-
+from projector.disks import Disk
 from projector.mirror import Mirrored
 from projector.records import Record, record_name
 from schemas import names
@@ -73,9 +72,19 @@ def record_for(tracked: Tracked, monitors: list[Monitor]) -> Record | None:
     )
 
 
-def counted(monitor: Monitor, pods: list[Tracked]) -> MonitorStatus:
-    """Return what the monitor's status must say of these pods; who says `message` is not asked here."""
+def troubles_of(monitor: Monitor, disks: list[Disk]) -> str:
+    """Name the monitor's disks that are not filled, '' where there is none."""
+    return "; ".join(sorted(disk.trouble for disk in disks if disk.trouble and monitor.selects(disk.labels)))
+
+
+def counted(monitor: Monitor, pods: list[Tracked], troubles: str | None) -> MonitorStatus:
+    """Return what the monitor's status must say of these pods, and of its disks (`troubles_of`).
+
+    None: disks were not listed yet; what was said of them last still holds.
+    """
     selected = [pod for pod in pods if monitor.selects(pod.labels)]
     available = sum(1 for pod in selected if pod.operational)
     enough = monitor.spec.min_replicas is None or available >= monitor.spec.min_replicas
-    return replace(monitor.status, operational=enough, available_replicas=available, observed_replicas=len(selected))
+    said = (monitor.status.message, monitor.status.reason)
+    message, reason = said if troubles is None else (troubles, names.DATA_VOLUME_REASON if troubles else "")
+    return MonitorStatus(enough and not message, available, len(selected), message, reason)

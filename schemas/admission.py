@@ -12,7 +12,8 @@ UPDATE: Final = "UPDATE"
 DELETE: Final = "DELETE"
 
 KUBEVIRT_GROUP: Final = kinds.VMI.group
-GATES_PATH: Final = "/spec/schedulingGates"
+GATES_FIELD: Final = "schedulingGates"
+GATES_PATH: Final = f"/spec/{GATES_FIELD}"
 
 REGISTRATION_GROUP: Final = "admissionregistration.k8s.io"
 CONFIGURATION: Final = kinds.Resource(
@@ -39,6 +40,11 @@ VMI_WEBHOOK: Final = f"vmis.gpubinder.{names.DOMAIN}"
 POD_WEBHOOK: Final = f"pods.gpubinder.{names.DOMAIN}"
 VMI_PATH: Final = "/mutate/vmis"
 POD_PATH: Final = "/mutate/pods"
+BUDGETS_DOMAIN: Final = f"budgets.gpubinder.{names.DOMAIN}"
+ORDER_WEBHOOK: Final = f"orders.gpubinder.{names.DOMAIN}"
+WRITE_PATH: Final = "/validate/writes"
+ORDER_PATH: Final = "/validate/orders"
+SCALE: Final = "scale"
 START_WEBHOOK: Final = f"starts.gpubinder.{names.DOMAIN}"
 START_PATH: Final = "/validate/starts"
 

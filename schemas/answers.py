@@ -4,11 +4,11 @@ from typing import Final
 
 import msgspec
 
-from schemas.decisions import Decision, PodAdmitted, Refused, SetBooked, VmiAdmitted
+from schemas.decisions import Decision, PodAdmitted, Refused, SetBooked, VmiAdmitted, WritePassed
 
-Answer = VmiAdmitted | PodAdmitted | Refused | SetBooked
+Answer = VmiAdmitted | PodAdmitted | WritePassed | Refused | SetBooked
 
-_KINDS: Final = (VmiAdmitted, PodAdmitted, Refused, SetBooked)
+_KINDS: Final = (VmiAdmitted, PodAdmitted, WritePassed, Refused, SetBooked)
 _encoder = msgspec.json.Encoder(order="sorted")
 _decoder: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 

@@ -61,6 +61,19 @@ class BudgetStatus(Shape, frozen=True, omit_defaults=True, rename="camel"):
         ]
         | None
     ) = None
+    declared: (
+        Annotated[
+            dict[_Key, _Units64],
+            Meta(
+                description=(
+                    "Units that the tenant and all below it declare, of classes and all together: what VMs, pools and "
+                    "claims ask for, running or not. More of it than is allowed is refused where it is written."
+                ),
+                max_length=KEYS_MAX,
+            ),
+        ]
+        | None
+    ) = None
     binding: Annotated[
         tuple[Binding, ...],
         Meta(
@@ -70,6 +83,7 @@ class BudgetStatus(Shape, frozen=True, omit_defaults=True, rename="camel"):
         ),
     ] = ()
     usage: Annotated[str, Meta(description="Used of allowed units by key, to be read.", max_length=32768)] = ""
+    asks: Annotated[str, Meta(description="Declared of allowed units by key, to be read.", max_length=32768)] = ""
     bound_by: Annotated[str, Meta(description="Which budgets bind, to be read.", max_length=32768)] = ""
     stamp: Annotated[ShownStamp | None, Meta(description="How far the log was folded when it was counted.")] = None
 

@@ -1,5 +1,6 @@
 """What the status of every object of ours holds: typed conditions, and the stamp that never goes back (T22)."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
@@ -45,6 +46,16 @@ Conditions = Annotated[
     tuple[Condition, ...],
     Meta(description="What holds of the object now, and why.", max_length=8, extra_json_schema=listed_by("type")),
 ]
+
+
+def condition_of(conditions: Iterable[Condition], kind: str) -> Condition | None:
+    """Return the condition of that type, None where there is none."""
+    return next((one for one in conditions if one.type == kind), None)
+
+
+def changed_at(known: Condition | None, status: Truth, now: str) -> str:
+    """Return a condition's last transition time, RFC 3339: when its status last changed, not its reason."""
+    return known.last_transition_time if known is not None and known.status == status else now
 
 
 class ShownStamp(Shape, frozen=True):

@@ -57,6 +57,7 @@ CLASS_COLUMNS = (
 
 BUDGET_COLUMNS = (
     Column("Used", "string", ".status.usage", "Held of allowed units, by key."),
+    Column("Declared", "string", ".status.asks", "Declared of allowed units, by key."),
     Column("Binds", "string", ".status.boundBy", "Which budgets leave least: its own, or an ancestor's."),
     _AGE,
 )

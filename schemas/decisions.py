@@ -70,6 +70,14 @@ class Refused(Decided, frozen=True, tag="refused"):
     message: str
 
 
+class WritePassed(Decided, frozen=True, tag="write-passed"):
+    """A write that declares units, or an order, may pass; nothing is booked for it (B2, O1)."""
+
+    request: str
+    namespace: str
+    name: str
+
+
 class SetOpened(Decided, frozen=True, tag="set-opened"):
     """A VMI's set exists: its template claims are created and owned by it, held ones are attached to it (D3, N3)."""
 
@@ -237,6 +245,7 @@ Decision = (
     | VmiAdmitted
     | PodAdmitted
     | Refused
+    | WritePassed
     | SetOpened
     | SetPlaced
     | SetWaits

@@ -6,16 +6,32 @@ A chunk of changes is one input: folded whole, then decided once. Versions: ever
 
 import msgspec
 
-from schemas.decisions import VmiId
-from schemas.objects import AnyView, ClaimView, ClassView, Foreseen, Gone, KubeVirtView, Stamp
+from schemas import happening, start_requests, write_requests
+from schemas.objects import AnyView, Gone, Stamp
 from schemas.reasons import Order
 
+FIRST_VERSION = happening.FIRST_VERSION
+
 MESSAGE_VERSION = 1
+"""The newest version of a message that this program reads."""
+
+ANNOUNCED_VERSIONS = (1,)
+"""What this program's epochs announce, and its edges may write: what the release before it reads as well (T6).
+
+A release that brings a version reads it, and only the next one announces it. So a rollback by one release
+reads all that was written.
+"""
+
 CHANGES_PER_CHUNK_MAX = 200
+Event = happening.Event
 
-
-class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Anything that can happen."""
+Writable = write_requests.Writable
+WriteRequest = write_requests.WriteRequest
+OrderRequest = write_requests.OrderRequest
+VmiRequest = start_requests.VmiRequest
+PodRequest = start_requests.PodRequest
+StartRequest = start_requests.StartRequest
+StartWithdrawn = start_requests.StartWithdrawn
 
 
 class SessionOpened(Event, frozen=True, tag="session.opened"):
@@ -29,7 +45,7 @@ class SessionOpened(Event, frozen=True, tag="session.opened"):
     kind: str
     rewound: bool = False
     process: int = 0
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Changes(Event, frozen=True, tag="changes"):
@@ -38,7 +54,7 @@ class Changes(Event, frozen=True, tag="changes"):
     kind: str
     session: int
     changes: tuple[AnyView | Gone, ...]
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class SessionSynced(Event, frozen=True, tag="session.synced"):
@@ -47,7 +63,7 @@ class SessionSynced(Event, frozen=True, tag="session.synced"):
     kind: str
     session: int
     rv: str
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class NotServed(Event, frozen=True, tag="session.not-served"):
@@ -55,96 +71,14 @@ class NotServed(Event, frozen=True, tag="session.not-served"):
 
     kind: str
     session: int
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Progress(Event, frozen=True, tag="progress"):
     """The watches named here have seen everything up to these versions: (kind, session, rv)."""
 
     marks: tuple[tuple[str, int, str], ...]
-    version: int = MESSAGE_VERSION
-
-
-class VmiRequest(Event, frozen=True, tag="request.vmi"):
-    """Admission of a VMI create: a whitelisted view (T16) and the evidence read for it (T15).
-
-    `gpus`: the annotation. `own_gpus`, `host_devices`: device names of the VMI's own entries, ours
-    (by name prefix, on re-invocation) in `bound_gpus`, as `binder.rules.admission.mark_of` spells them.
-    `resource_keys`: keys under domain.resources. `marks`: labels and annotations that KubeVirt alone may
-    put on launchers and would copy there. `bound_licence`: volumes and disks under our name for the licence's, as
-    `binder.rules.licences.licence_marks` spells them. `classes`: named classes, those of named claims, and those whose
-    resource the VMI names elsewhere, as read from the API server; `missing`: named and not there; `claims` and
-    `missing_claims`, the held claims named, and `kubevirt` likewise (A8).
-    """
-
-    request: str
-    namespace: str
-    name: str
-    user: str
-    gpus: str
-    own_gpus: tuple[str, ...] = ()
-    bound_gpus: tuple[str, ...] = ()
-    host_devices: tuple[str, ...] = ()
-    resource_keys: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
-    bound_licence: tuple[str, ...] = ()
-    classes: tuple[ClassView, ...] = ()
-    missing: tuple[str, ...] = ()
-    claims: tuple[ClaimView, ...] = ()
-    missing_claims: tuple[str, ...] = ()
-    kubevirt: KubeVirtView | None = None
-    repeats: int = 0
-    version: int = MESSAGE_VERSION
-
-
-class PodRequest(Event, frozen=True, tag="request.pod"):
-    """Admission of a launcher create: owner by reference, GPU annotation, requester (T17, T25).
-
-    `policy`: the reserved annotation KubeVirt copied from the VMI. `kubevirt_namespace`: where the
-    KubeVirt CR read for this request stands, '' if none was found. `classes`, `claims`: as of a VMI.
-    """
-
-    request: str
-    namespace: str
-    vmi: VmiId
-    user: str
-    gpus: str
-    policy: str
-    kubevirt_namespace: str = ""
-    classes: tuple[ClassView, ...] = ()
-    missing: tuple[str, ...] = ()
-    claims: tuple[ClaimView, ...] = ()
-    missing_claims: tuple[str, ...] = ()
-    temporary: bool = False
-    migration: bool = False
-    repeats: int = 0
-    version: int = MESSAGE_VERSION
-
-
-class StartRequest(Event, frozen=True, tag="request.start"):
-    """A VMI about to be stored under policy Refuse, seen with its final name and uid: book its set, or refuse it (T17).
-
-    `asked`: the VMI as it would be stored, with evidence read anew. `launcher`: what its launcher will ask of a node.
-    """
-
-    request: str
-    uid: str
-    asked: VmiRequest
-    launcher: Foreseen = Foreseen()
-    version: int = MESSAGE_VERSION
-
-    @property
-    def vmi(self) -> VmiId:
-        """Return the VMI that is about to be."""
-        return VmiId(self.asked.namespace, self.asked.name, self.uid)
-
-
-class StartWithdrawn(Event, frozen=True, tag="request.withdrawn"):
-    """Whoever asked for a start gave up waiting, or its own client went: the start was refused (T18)."""
-
-    request: str
-    vmi: VmiId
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -168,7 +102,7 @@ class Outcomes(Event, frozen=True, tag="outcomes"):
     """What became of some writes."""
 
     outcomes: tuple[Outcome, ...]
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Command(Event, frozen=True, tag="command"):
@@ -179,19 +113,19 @@ class Command(Event, frozen=True, tag="command"):
     namespace: str = ""
     name: str = ""
     node: str = ""
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Tick(Event, frozen=True, tag="tick"):
     """Time passed: the server's stamp of this message says how much (T9)."""
 
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class Continue(Event, frozen=True, tag="continue"):
     """Sets were left dirty by the bound of one input: go on (T5)."""
 
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 AnyEvent = (
@@ -202,6 +136,8 @@ AnyEvent = (
     | Progress
     | VmiRequest
     | PodRequest
+    | WriteRequest
+    | OrderRequest
     | StartRequest
     | StartWithdrawn
     | Outcomes
@@ -224,6 +160,8 @@ _tags = frozenset(
         Progress,
         VmiRequest,
         PodRequest,
+        WriteRequest,
+        OrderRequest,
         StartRequest,
         StartWithdrawn,
         Outcomes,
@@ -236,7 +174,7 @@ _tags = frozenset(
 
 class _Envelope(msgspec.Struct):
     type: str = ""
-    version: int = MESSAGE_VERSION
+    version: int = FIRST_VERSION
 
 
 class UnknownMessage(Exception):
@@ -256,8 +194,11 @@ class UnknownMessage(Exception):
         self.kind, self.version, self.sequence = kind, version, sequence
 
 
-MESSAGE_KINDS = tuple(sorted(_tags))
-"""Every kind of message that this program reads: what its epochs announce (T6)."""
+NEW_KINDS = frozenset[str]()
+"""Kinds that this release is the first to read: the next one announces them, and may write them (T6)."""
+
+MESSAGE_KINDS = tuple(sorted(_tags - NEW_KINDS))
+"""Every kind of message that this program's epochs announce."""
 
 
 def encode_event(event: AnyEvent) -> bytes:

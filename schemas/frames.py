@@ -11,8 +11,15 @@ import msgspec
 from schemas.decisions import Decision
 from schemas.events import TOO_DEEP
 
+FIRST_LOG_VERSION = 1
+"""What a record is of that names no version; whoever writes a later format says so."""
+
 LOG_VERSION = 1
-"""Version of the log's own format: framing, chain, message envelopes."""
+"""The newest version of the log's own format that this program reads: framing, chain, message envelopes.
+
+A release that brings a version, or a kind of decision, only reads it; the next one writes it. Then a rollback by one
+release reads all that was written. A new field with a default needs no version: who does not know it passes it over.
+"""
 
 
 class Genesis(msgspec.Struct, frozen=True, tag="genesis", omit_defaults=True):
@@ -26,7 +33,7 @@ class Genesis(msgspec.Struct, frozen=True, tag="genesis", omit_defaults=True):
     generation: int
     cluster: str
     program: str
-    version: int = LOG_VERSION
+    version: int = FIRST_LOG_VERSION
     adopts: bool = False
     events_last: int = 0
 
@@ -47,7 +54,7 @@ class Epoch(msgspec.Struct, frozen=True, tag="epoch", omit_defaults=True):
     rules: int
     events_last: int
     message_versions: tuple[int, ...]
-    version: int = LOG_VERSION
+    version: int = FIRST_LOG_VERSION
     message_kinds: tuple[str, ...] = ()
 
 
@@ -78,7 +85,7 @@ class Frame(msgspec.Struct, frozen=True, tag="frame", omit_defaults=True):
     events_digest: str
     previous: str
     entries: tuple[Entry, ...] = ()
-    version: int = LOG_VERSION
+    version: int = FIRST_LOG_VERSION
 
 
 class Void(msgspec.Struct, frozen=True, tag="void", omit_defaults=True):
@@ -89,7 +96,7 @@ class Void(msgspec.Struct, frozen=True, tag="void", omit_defaults=True):
     sequence: int
     who: str
     why: str
-    version: int = LOG_VERSION
+    version: int = FIRST_LOG_VERSION
 
 
 Record = Annotated[Genesis | Epoch | Frame | Void, "one DECISIONS message"]

@@ -4,6 +4,7 @@ import msgspec
 
 GROUP = "cozystack.io"
 VERSION = "v1alpha1"
+RBAC_GROUP = "rbac.authorization.k8s.io"
 
 
 class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,6 +44,7 @@ SECRET = Resource("", "v1", "secrets", "Secret", namespaced=True)
 CONFIGMAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 EVENT = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
 LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
+DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
 CRD = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 PRIORITY_CLASS = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 
@@ -53,6 +55,11 @@ HELM_RELEASE = Resource("helm.toolkit.fluxcd.io", "v2", "helmreleases", "HelmRel
 WORKLOAD = Resource(GROUP, VERSION, "workloads", "Workload", namespaced=True)
 WORKLOAD_MONITOR = Resource(GROUP, VERSION, "workloadmonitors", "WorkloadMonitor", namespaced=True)
 
+DATA_VOLUME = Resource("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume", namespaced=True)
 KUBEVIRT = Resource("kubevirt.io", "v1", "kubevirts", "KubeVirt", namespaced=True)
 VM = Resource("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", namespaced=True)
 VMI = Resource("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance", namespaced=True)
+VMI_REPLICA_SET = Resource(
+    "kubevirt.io", "v1", "virtualmachineinstancereplicasets", "VirtualMachineInstanceReplicaSet", namespaced=True
+)
+VM_POOL = Resource("pool.kubevirt.io", "v1beta1", "virtualmachinepools", "VirtualMachinePool", namespaced=True)

@@ -153,10 +153,25 @@ class ClaimView(View, frozen=True, tag="claim"):
 
 
 class VmView(View, frozen=True, tag="vm"):
-    """A virtual machine that refers to GPUs: its declared entries, unparsed."""
+    """A virtual machine that refers to GPUs: its declared entries, unparsed. `owner_uid`: that of the pool it is of."""
 
     gpus: str = ""
     created: int = 0
+    owner_uid: str = ""
+
+
+class PoolView(View, frozen=True, tag="pool"):
+    """A pool of VMs that refer to GPUs: the entries of its template, unparsed, and how many VMs it is to have."""
+
+    gpus: str = ""
+    replicas: int = 1
+
+
+class ReplicaSetView(View, frozen=True, tag="replica-set"):
+    """A replica set of VMIs that refer to GPUs: the entries of its template, unparsed, and how many VMIs."""
+
+    gpus: str = ""
+    replicas: int = 1
 
 
 class VmiView(View, frozen=True, tag="vmi"):
@@ -249,6 +264,8 @@ AnyView = (
     | ClaimView
     | VmView
     | VmiView
+    | PoolView
+    | ReplicaSetView
     | KubeVirtView
     | SettingsView
     | BudgetView

@@ -48,10 +48,12 @@ class Refusal(StrEnum):
     NO_ENTITLEMENT = "NoVGPUEntitlement"
     NOT_PERMITTED = "NotPermittedByKubeVirt"
     UNKNOWN_VMI = "UnknownVMI"
-    # Of a start under policy Refuse that can't be booked now: in the words of `Wait`.
+    # Of a start under policy Refuse that can't be booked now, in the words of `Wait`; of writes and orders too.
     CLAIM_IN_USE = "ClaimInUse"
     VOLUME_NOT_FOUND = "VolumeNotFound"
     OVER_BUDGET = "OverBudget"
+    NO_UNITS = "NotEnoughUnits"
+    NOT_READY = "NotReady"
     NO_SUCH_DEVICE = "NoNodeOffersClass"
     NODE_NOT_READY = "NodeNotReady"
     TAINT_NOT_TOLERATED = "TaintNotTolerated"
@@ -110,6 +112,7 @@ class Unkept(StrEnum):
     UNITS_GONE = "UnitsGone"
     SPLIT = "NoNodeForAll"
     BEFORE = "LostBefore"
+    WRITE_REFUSED = "WriteRefused"
     COMMANDED = "Commanded"
 
 

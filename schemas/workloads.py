@@ -40,7 +40,7 @@ class MonitorSpec(Shape, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class MonitorStatus(Shape, frozen=True, omit_defaults=True, rename="camel"):
-    """How many of them there are. `message` and `reason` are cozystack's own controller's."""
+    """How many of them there are. `message` and `reason` tell of its DataVolumes alone."""
 
     operational: Annotated[bool | None, Meta(description="Whether enough of its pods are ready.")] = None
     available_replicas: Annotated[int, Meta(description="Pods that are ready.", ge=0)] = 0

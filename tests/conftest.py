@@ -13,7 +13,7 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("search", print_blob=True, deadline=None)
 settings.load_profile("steady")
 
-pytest_plugins = ["pytester", "tests.cluster.fixtures", "tests.servers"]
+pytest_plugins = ["pytester", "tests.cluster.fixtures", "tests.e2e.recovery", "tests.servers"]
 
 
 def pytest_configure() -> None:

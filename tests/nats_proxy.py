@@ -28,7 +28,7 @@ class NatsProxy:
     """`async with NatsProxy(port) as proxy:` clients connect to `proxy.url`.
 
     `loses(frame)` is asked for each message from the server, `holds(subject, frame)` for each publish
-    from a client; held publishes wait for `release`.
+    from a client; held publishes wait for `release`. Between `cut` and `mend` nothing passes, and nobody is told.
     """
 
     def __init__(self, port: int) -> None:
@@ -39,6 +39,8 @@ class NatsProxy:
         self._upstream: asyncio.StreamWriter | None = None
         self.loses: Callable[[bytes], bool] = lambda _frame: False
         self.holds: Callable[[bytes, bytes], bool] = lambda _subject, _frame: False
+        self._passing = asyncio.Event()
+        self._passing.set()
         self.lost = 0
         self.held: list[bytes] = []
 
@@ -47,6 +49,14 @@ class NatsProxy:
         """Where clients connect."""
         assert self._server is not None
         return f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def cut(self) -> None:
+        """Let nothing pass from now on: connections stay open, as beyond a network that swallows packets."""
+        self._passing.clear()
+
+    def mend(self) -> None:
+        """Let pass what was sent meanwhile, and go on."""
+        self._passing.set()
 
     async def release(self) -> None:
         """Send what was held, over the newest connection to the server."""
@@ -88,6 +98,7 @@ class NatsProxy:
                 if verb in {b"PUB", b"HPUB"} and self.holds(subject, frame):
                     self.held.append(frame)
                     continue
+                await self._passing.wait()
                 writer.write(frame)
                 await writer.drain()
             except (asyncio.IncompleteReadError, OSError):
@@ -104,6 +115,7 @@ class NatsProxy:
                 elif verb in {b"MSG", b"HMSG"} and self.loses(frame):
                     self.lost += 1
                     continue
+                await self._passing.wait()
                 writer.write(frame)
                 await writer.drain()
             except (asyncio.IncompleteReadError, OSError):

@@ -90,6 +90,11 @@ class Answers:
         """Whether the log is followed and somebody has announced to read what we publish."""
         return self._ready.is_set()
 
+    @property
+    def position(self) -> int:
+        """The last DECISIONS message that was read."""
+        return self._position
+
     async def follow(self) -> None:
         """Follow the log for ever; what stops it is logged and it starts again. Raises `UnreadableLog`."""
         while True:

@@ -2,21 +2,41 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Protocol
 
 import structlog
 
-from binder.journal import Journal, Unavailable, Unclear
+from binder.journal import Full, Journal, Unavailable, Unclear
 from schemas.answers import Answer, decode_answer
-from schemas.events import AnyEvent, PodRequest, StartRequest, StartWithdrawn, VmiRequest, encode_event
+from schemas.events import (
+    AnyEvent,
+    OrderRequest,
+    PodRequest,
+    StartRequest,
+    StartWithdrawn,
+    VmiRequest,
+    WriteRequest,
+    encode_event,
+)
 from schemas.reasons import Hold
 from schemas.streams import EVENTS, EVENTS_REQUEST
 from webhooks.answers import REMEMBERED, Answers, Skipped
 from webhooks.refusals import RecentRefusals
 from webhooks.reviews import UNREADABLE, TurnedAway
 
-Request = VmiRequest | PodRequest | StartRequest
+Request = VmiRequest | PodRequest | StartRequest | WriteRequest | OrderRequest
+NOT_TAKEN = "NATS did not take the request in time"
+NO_ROOM = "NATS has no room left for the request: its operator must give the stream EVENTS more"
+
+SUBJECTS: dict[type, str] = {
+    VmiRequest: "vmi",
+    PodRequest: "pod",
+    StartRequest: "start",
+    WriteRequest: "write",
+    OrderRequest: "order",
+}
 
 WITHDRAW_S = 30.0
 """So long a withdrawal is tried to be published; what it would free, is free after a minute without it (T18)."""
@@ -40,10 +60,19 @@ class DryRuns(Protocol):
 
 
 class Asks:
-    """Puts requests to the binder, and knows whether its answers flow."""
+    """Puts requests to the binder, and knows whether its answers flow. `took` is told the seconds to each answer."""
 
-    def __init__(self, journal: Journal, answers: Answers, dry_runs: DryRuns, *, pause_s: float = 0.1) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        answers: Answers,
+        dry_runs: DryRuns,
+        *,
+        took: Callable[[float], None],
+        pause_s: float = 0.1,
+    ) -> None:
         self._journal, self._answers, self._dry_runs, self._pause_s = journal, answers, dry_runs, pause_s
+        self._took = took
         self._refusals = RecentRefusals()
         self._records_at_silence = -1
         self._withdrawn: OrderedDict[str, bool] = OrderedDict()
@@ -86,6 +115,8 @@ class Asks:
             raise
 
     async def _ask(self, request: Request, deadline: float, step: "_Step") -> Answer:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
             async with asyncio.timeout_at(deadline):
                 await self._answers.ready()
@@ -94,7 +125,7 @@ class Asks:
                 tag = str(request.__struct_config__.tag)
                 if not self._answers.reads(tag):
                     raise _unanswered(f"the binder does not read requests of kind {tag} yet")
-                return await self._published(request, step)
+                answer = await self._published(request, step)
         except TimeoutError:
             hold = self._answers.hold(request.request)
             if hold is not None:
@@ -104,6 +135,8 @@ class Asks:
             raise _unanswered(step.doing) from None
         except Skipped as skipped:
             raise _unanswered(f"the binder passed over the request: {skipped.why}") from None
+        self._took(loop.time() - began)
+        return answer
 
     def _withdraw(self, request: StartRequest) -> None:
         """Say that nobody waits any more; the answer to whoever asked does not wait for that."""
@@ -117,14 +150,14 @@ class Asks:
     async def _publish_withdrawal(self, event: StartWithdrawn) -> None:
         try:
             async with asyncio.timeout(WITHDRAW_S):
-                await self._append("withdrawn", event.request, event)
+                await self._append("withdrawn", event.request, event, _Step(NOT_TAKEN))
         except (TimeoutError, TurnedAway) as error:
             _log.warning("start.not-withdrawn", request=event.request, error=str(error) or "NATS took it not in time")
 
     async def _published(self, request: Request, step: "_Step") -> Answer:
         with self._answers.awaited(request.request) as waiter:
-            step.doing, step.begun = "NATS did not take the request in time", True
-            publishing = asyncio.create_task(self._publish(request))
+            step.doing, step.begun = NOT_TAKEN, True
+            publishing = asyncio.create_task(self._publish(request, step))
             try:
                 # The answer can be there before the acknowledgement of what it answers.
                 either: set[asyncio.Future[Any]] = {publishing, waiter.future}
@@ -137,20 +170,22 @@ class Asks:
                 publishing.cancel()
                 await asyncio.gather(publishing, return_exceptions=True)
 
-    async def _publish(self, request: Request) -> int:
-        kind = "vmi" if isinstance(request, VmiRequest) else "pod" if isinstance(request, PodRequest) else "start"
-        return await self._append(kind, request.request, request)
+    async def _publish(self, request: Request, step: "_Step") -> int:
+        return await self._append(SUBJECTS[type(request)], request.request, request, step)
 
-    async def _append(self, kind: str, request: str, event: AnyEvent) -> int:
+    async def _append(self, kind: str, request: str, event: AnyEvent, step: "_Step") -> int:
         """Append until it is clear: the message id makes the repeated publish one message (T3)."""
-        body = encode_event(event)
+        body, told = encode_event(event), False
         while True:
             try:
                 return await self._journal.append(
                     EVENTS, f"{EVENTS_REQUEST}.{kind}", body, message_id=f"request-{kind}-{request}"
                 )
             except (Unclear, Unavailable) as error:
-                _log.info("request.retry", request=request, error=f"{type(error).__name__}: {error}")
+                step.doing = NO_ROOM if isinstance(error, Full) else NOT_TAKEN
+                if not told:
+                    _log.info("request.retry", request=request, error=f"{type(error).__name__}: {error}")
+                told = True
                 await asyncio.sleep(self._pause_s)
             except (ValueError, LookupError) as error:
                 raise _unanswered(f"the request could not be published: {error}") from None

@@ -3,7 +3,14 @@
 from collections.abc import Callable
 
 from schemas import names
-from schemas.admission import ACCOUNTS_GROUP, CONTROL_PLANE_GROUP, CONTROLLER_MANAGER, CREATE, PLATFORM_VERB
+from schemas.admission import (
+    ACCOUNTS_GROUP,
+    CONTROL_PLANE_GROUP,
+    CONTROLLER_MANAGER,
+    CREATE,
+    GATES_FIELD,
+    PLATFORM_VERB,
+)
 from schemas.kinds import GPU_CLAIM, Resource
 
 NEW, OLD = "object", "oldObject"
@@ -42,6 +49,13 @@ def same(of: Callable[[str], str]) -> str:
 def has_finalizer(side: str, finalizer: str) -> str:
     """Say whether the object carries a finalizer."""
     there = f"has({side}.metadata.finalizers) && '{finalizer}' in {side}.metadata.finalizers"
+    return f"({side} != null && {there})"
+
+
+def has_gate(side: str, gate: str) -> str:
+    """Say whether a pod is held by a scheduling gate."""
+    gates = f"{side}.spec.{GATES_FIELD}"
+    there = f"has({gates}) && {gates}.exists(gate, gate.name == '{gate}')"
     return f"({side} != null && {there})"
 
 

@@ -1,7 +1,8 @@
-"""Certificates made here, for the demo, tests, and installs without cert-manager: an authority and a serving pair.
+"""Certificates made here, for installs without cert-manager: an authority, a serving pair, and their renewal.
 
-`rotate` keeps a directory in order: it renews what is about to expire and returns the bundle that the
-webhook configuration must name. While an authority is replaced, the bundle holds the old one too.
+`renewed` is one pure step from what is held to what should be held. Replaced authorities stay in the bundle for a
+while, and a new one signs nothing before the webhook configurations name it: at every moment each certificate that
+some replica serves is proven by the bundle that some API server still knows.
 """
 
 import os
@@ -19,21 +20,36 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from typing_extensions import override
 
-AUTHORITY_DAYS = 3650
-SERVING_DAYS = 90
 BACKDATE = timedelta(minutes=5)
 """Certificates begin in the past by this much: clocks differ."""
 
 AUTHORITY_FILE, AUTHORITY_KEY_FILE = "ca.crt", "ca.key"
 CERTIFICATE_FILE, KEY_FILE = "tls.crt", "tls.key"
-SECRET_MODE = 0o600
+SECRET_MODE, DIRECTORY_MODE = 0o600, 0o700
+
+
+class Lives(msgspec.Struct, frozen=True):
+    """How long certificates live, and how long before its end each is replaced.
+
+    `overlap`: what is new and what is replaced stand side by side for so long. It covers the time in which every
+    replica looks and every API server hears of a changed configuration.
+    """
+
+    authority: timedelta = timedelta(days=3650)
+    authority_left: timedelta = timedelta(days=1200)
+    serving: timedelta = timedelta(days=90)
+    serving_left: timedelta = timedelta(days=30)
+    overlap: timedelta = timedelta(minutes=15)
+
+
+LIVES = Lives()
 
 
 class Pair(msgspec.Struct, frozen=True):
     """A certificate and its private key, PEM both."""
 
-    certificate: bytes
-    key: bytes
+    certificate: bytes = b""
+    key: bytes = b""
 
     @override
     def __repr__(self) -> str:
@@ -41,7 +57,20 @@ class Pair(msgspec.Struct, frozen=True):
         return "Pair(certificate=..., key=...)"
 
 
-def new_authority(now: datetime, days: int = AUTHORITY_DAYS) -> Pair:
+class Held(msgspec.Struct, frozen=True):
+    """All there is: trusted authorities, the newest first; its key; the pair that is served."""
+
+    bundle: bytes = b""
+    authority_key: bytes = b""
+    serving: Pair = Pair()
+
+    @override
+    def __repr__(self) -> str:
+        """Keep the keys out of logs and tracebacks."""
+        return "Held(bundle=..., authority_key=..., serving=...)"
+
+
+def new_authority(now: datetime, life: timedelta = LIVES.authority) -> Pair:
     """Return a self-signed authority that may sign serving certificates and nothing below them.
 
     Its name is its own: two authorities in one bundle must not be taken for each other.
@@ -60,7 +89,7 @@ def new_authority(now: datetime, days: int = AUTHORITY_DAYS) -> Pair:
         decipher_only=False,
     )
     certificate = (
-        _builder(name, name, key.public_key(), now, days)
+        _builder(name, name, key.public_key(), now, life)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -69,7 +98,7 @@ def new_authority(now: datetime, days: int = AUTHORITY_DAYS) -> Pair:
     return Pair(_pem(certificate), _key_pem(key))
 
 
-def serving_pair(authority: Pair, hosts: tuple[str, ...], now: datetime, days: int = SERVING_DAYS) -> Pair:
+def serving_pair(authority: Pair, hosts: tuple[str, ...], now: datetime, life: timedelta = LIVES.serving) -> Pair:
     """Return a serving certificate for these DNS names and addresses, signed by the authority.
 
     Raises `ValueError` without a host, or where the authority's key is of another kind than ours.
@@ -81,7 +110,7 @@ def serving_pair(authority: Pair, hosts: tuple[str, ...], now: datetime, days: i
     # Common names have 64 characters at most, and nobody reads them: the alternative names count.
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:64])])
     certificate = (
-        _builder(name, issuer.subject, key.public_key(), now, days)
+        _builder(name, issuer.subject, key.public_key(), now, life)
         .add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
@@ -91,27 +120,42 @@ def serving_pair(authority: Pair, hosts: tuple[str, ...], now: datetime, days: i
     return Pair(_pem(certificate), _key_pem(key))
 
 
-def rotate(directory: Path, hosts: tuple[str, ...], now: datetime) -> bytes:
-    """Renew what is missing, unreadable, for other hosts, or in the last third of its life; return the CA bundle.
+def renewed(
+    held: Held, hosts: tuple[str, ...], now: datetime, lives: Lives = LIVES, *, known_for: timedelta = timedelta()
+) -> Held:
+    """Return what is to be held instead, the same where all is well.
 
-    A serving pair outlives the authority that signed it in the bundle, so that the configuration can be
-    updated after the files and before anybody notices.
+    `known_for`: since when the webhook configurations have named `held.bundle`. A serving pair that proves nothing
+    (none, for other hosts, expired, of a strange authority) is replaced at once; one that still does waits until the
+    newest authority was known for `lives.overlap`.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    bundle = _read(directory / AUTHORITY_FILE)
-    authority = Pair(bundle, _read(directory / AUTHORITY_KEY_FILE))
-    if not _lasts(authority, now):
-        fresh = new_authority(now)
-        still = _valid(bundle, now)
-        authority = Pair(fresh.certificate + still, fresh.key)
-        _write(directory / AUTHORITY_KEY_FILE, authority.key)
-        _write(directory / AUTHORITY_FILE, authority.certificate)
-    serving = Pair(_read(directory / CERTIFICATE_FILE), _read(directory / KEY_FILE))
-    if not _lasts(serving, now) or not _serves(serving, hosts, authority.certificate):
-        serving = serving_pair(authority, hosts, now)
-        _write(directory / KEY_FILE, serving.key)
-        _write(directory / CERTIFICATE_FILE, serving.certificate)
-    return authority.certificate
+    trusted = [one for one in _certificates(held.bundle) if one.not_valid_after_utc > now]
+    serving = _certificate(held.serving)
+    proves = serving is not None and serving.not_valid_after_utc > now and _names(serving) >= _all(hosts)
+    signer = next((one for one in trusted if proves and serving is not None and _signed(serving, one)), None)
+    authority = Pair(_pem(trusted[0]), held.authority_key) if trusted else Pair()
+    newest = _certificate(authority)
+    if newest is None or newest.not_valid_after_utc - now <= lives.authority_left:
+        made = new_authority(now, lives.authority)
+        held = Held(made.certificate + b"".join(map(_pem, trusted)), made.key, held.serving)
+        return held if signer is not None else _served(held, hosts, now, lives)
+    if signer is None or serving is None:
+        return _served(held, hosts, now, lives)
+    due = serving.not_valid_after_utc - now <= lives.serving_left or signer != newest
+    if due and known_for >= lives.overlap:
+        return _served(held, hosts, now, lives)
+    if signer == newest and len(trusted) > 1 and now >= _made(serving) + lives.overlap:
+        return Held(_pem(newest), held.authority_key, held.serving)
+    return held
+
+
+def write_files(directory: Path, held: Held) -> None:
+    """Have the serving pair in files, where it changed: the key first, for the owner's eyes alone."""
+    directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    for name, content in ((KEY_FILE, held.serving.key), (CERTIFICATE_FILE, held.serving.certificate)):
+        path = directory / name
+        if not path.exists() or path.read_bytes() != content:
+            _write(path, content)
 
 
 def expires(certificate: bytes) -> datetime:
@@ -120,7 +164,7 @@ def expires(certificate: bytes) -> datetime:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, days: int
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -129,7 +173,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - BACKDATE)
-        .not_valid_after(now + timedelta(days=days))
+        .not_valid_after(now + life)
     )
 
 
@@ -140,21 +184,40 @@ def _alternative(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _lasts(pair: Pair, now: datetime) -> bool:
-    """Say whether the pair belongs together and has more than a third of its life before it."""
+def _served(held: Held, hosts: tuple[str, ...], now: datetime, lives: Lives) -> Held:
+    authority = Pair(held.bundle, held.authority_key)
+    return Held(held.bundle, held.authority_key, serving_pair(authority, hosts, now, lives.serving))
+
+
+def _certificate(pair: Pair) -> x509.Certificate | None:
+    """Return the certificate of a pair that belongs together, None for any other."""
     try:
         certificate, key = x509.load_pem_x509_certificate(pair.certificate), _load(pair.key)
     except ValueError:
-        return False
-    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    return certificate.public_key() == key.public_key() and begins <= now < ends - (ends - begins) / 3
+        return None
+    return certificate if certificate.public_key() == key.public_key() else None
 
 
-def _serves(pair: Pair, hosts: tuple[str, ...], bundle: bytes) -> bool:
-    certificate = x509.load_pem_x509_certificate(pair.certificate)
-    named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    known = any(_signed(certificate, authority) for authority in x509.load_pem_x509_certificates(bundle))
-    return known and {_alternative(host) for host in hosts} <= set(named)
+def _certificates(bundle: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(bundle)
+    except ValueError:
+        return []
+
+
+def _made(certificate: x509.Certificate) -> datetime:
+    return certificate.not_valid_before_utc + BACKDATE
+
+
+def _names(certificate: x509.Certificate) -> set[x509.GeneralName]:
+    try:
+        return set(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except x509.ExtensionNotFound:
+        return set()
+
+
+def _all(hosts: tuple[str, ...]) -> set[x509.GeneralName]:
+    return {_alternative(host) for host in hosts}
 
 
 def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -163,14 +226,6 @@ def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     except (ValueError, InvalidSignature):
         return False
     return True
-
-
-def _valid(bundle: bytes, now: datetime) -> bytes:
-    try:
-        found = x509.load_pem_x509_certificates(bundle)
-    except ValueError:
-        return b""
-    return b"".join(_pem(certificate) for certificate in found if now < certificate.not_valid_after_utc)
 
 
 def _load(key: bytes) -> ec.EllipticCurvePrivateKey:
@@ -188,13 +243,6 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -4,16 +4,19 @@ Requests that ask at the same moment share one read, which began after all of th
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import TypeVar
 
 import msgspec
 
 from binder.kube import ApiError, Kube
+from schemas import names
 from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, parse_entries
-from schemas.kinds import GPU_CLAIM, GPU_CLASS, KUBEVIRT, Resource
-from schemas.objects import ClaimView, ClassView, Foreseen, KubeVirtView
+from schemas.events import Writable
+from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, KUBEVIRT, NAMESPACE, Resource
+from schemas.objects import ClaimView, ClassView, Foreseen, Gone, KubeVirtView, NamespaceView
 from webhooks.reviews import UNREADABLE, TurnedAway
 from webhooks.shared_reads import SharedRead
 
@@ -23,13 +26,16 @@ PAGES_MAX = 20
 class Readers(msgspec.Struct, frozen=True):
     """How objects become views: the same functions that ingest reads them with, so that both see alike (T15).
 
-    Each may raise `ValueError` or what a decoder raises.
+    Each may raise `ValueError` or what a decoder raises. `declaring`: of what declares units, by plural; `Gone` where
+    an object does not refer to GPUs.
     """
 
     gpu_class: Callable[[msgspec.Raw | bytes], ClassView]
     kubevirt: Callable[[msgspec.Raw | bytes], KubeVirtView]
     gpu_claim: Callable[[msgspec.Raw | bytes], ClaimView]
     start: Callable[[msgspec.Raw | bytes], Foreseen]
+    namespace: Callable[[msgspec.Raw | bytes], NamespaceView]
+    declaring: dict[str, Callable[[msgspec.Raw | bytes], Writable | Gone]]
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -42,7 +48,7 @@ class Named(msgspec.Struct, frozen=True):
 class Evidence(msgspec.Struct, frozen=True):
     """What was read, in the order asked for, and the names that do not exist; KubeVirt's own resource, if any.
 
-    `classes`: those named, those of the claims named, those of other resources.
+    `classes`: those named, those of the claims named, those of other resources. `home`: the namespace itself.
     """
 
     classes: tuple[ClassView, ...] = ()
@@ -50,6 +56,7 @@ class Evidence(msgspec.Struct, frozen=True):
     claims: tuple[ClaimView, ...] = ()
     missing_claims: tuple[str, ...] = ()
     kubevirt: KubeVirtView | None = None
+    home: NamespaceView | None = None
 
 
 def named_in(gpus: str) -> Named:
@@ -65,13 +72,17 @@ def named_in(gpus: str) -> Named:
 
 
 class FreshReads:
-    """Reads evidence within `timeout_s` seconds. Raises `TurnedAway` where the API server can't be asked."""
+    """Reads evidence within `timeout_s` seconds. Raises `TurnedAway` where the API server can't be asked.
 
-    def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float) -> None:
-        self._kube, self._readers, self._timeout_s = kube, readers, timeout_s
+    `took` is told how many seconds each reading took.
+    """
+
+    def __init__(self, kube: Kube, readers: Readers, *, timeout_s: float, took: Callable[[float], None]) -> None:
+        self._kube, self._readers, self._timeout_s, self._took = kube, readers, timeout_s, took
         self._kubevirts = SharedRead(self._kubevirt)
         self._all_classes = SharedRead(lambda: self._list(GPU_CLASS))
         self._classes: dict[str, SharedRead[ClassView | None]] = {}
+        self._homes: dict[str, SharedRead[NamespaceView | None]] = {}
 
     async def read(self, namespace: str, named: Named, resources: tuple[str, ...], deadline: float) -> Evidence:
         """Read what is named and KubeVirt's resource side by side; `deadline` is in the loop's time.
@@ -79,16 +90,16 @@ class FreshReads:
         Claims are looked for in `namespace`. Where a request names `resources` of its own, all classes are
         listed to see whose they are.
         """
-        try:
-            async with asyncio.timeout_at(min(deadline, asyncio.get_running_loop().time() + self._timeout_s)):
-                (classes, claims), kubevirt, rivals = await asyncio.gather(
-                    self._entries(namespace, named), self._kubevirts.get(), self._owners(resources)
-                )
-        except TimeoutError:
-            raise _unread("the API server did not answer in time") from None
-        except ApiError as error:
-            why = f"{error.code} {error.reason}" if error.code else "it could not be reached"
-            raise _unread(f"the API server did not give them out ({why})") from None
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        async with self._in_time(deadline):
+            (classes, claims), kubevirt, rivals, home = await asyncio.gather(
+                self._entries(namespace, named),
+                self._kubevirts.get(),
+                self._owners(resources),
+                _shared(self._homes, namespace, self._home).get(),
+            )
+        self._took(loop.time() - began)
         there = tuple(view for view in classes.values() if view is not None)
         return Evidence(
             classes=there + tuple(view for view in rivals if view.name not in classes),
@@ -96,11 +107,44 @@ class FreshReads:
             claims=tuple(view for view in claims.values() if view is not None),
             missing_claims=tuple(name for name, view in claims.items() if view is None),
             kubevirt=kubevirt,
+            home=home,
         )
 
     def foreseen(self, vmi: msgspec.Raw) -> Foreseen:
         """Return what a VMI says of its launcher. Raises `TurnedAway` where it can't be read."""
         return _view(self._readers.start, vmi, "the VirtualMachineInstance")
+
+    async def owner(self, resource: Resource, namespace: str, name: str, deadline: float) -> Writable | Gone | None:
+        """Read what declares units, as it stands: the owner of a Scale; None where it is not there (T20)."""
+        async with self._in_time(deadline):
+            body = await self._found(resource, namespace, name)
+        return self.declared(resource.plural, body) if body is not None else None
+
+    def declared(self, plural: str, body: msgspec.Raw | bytes) -> Writable | Gone:
+        """Read what declares units from an object under review. Raises `TurnedAway`."""
+        return _view(self._readers.declaring[plural], body, f"the object of the kind {plural}")
+
+    async def settings(self, namespace: str, deadline: float) -> dict[str, str]:
+        """Read the settings that policies take as their parameter; none where there are none."""
+        async with self._in_time(deadline):
+            body = await self._found(CONFIGMAP, namespace, names.SETTINGS_CONFIGMAP)
+        return _view(_settings.decode, body, "the settings").data or {} if body is not None else {}
+
+    @asynccontextmanager
+    async def _in_time(self, deadline: float) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout_at(min(deadline, asyncio.get_running_loop().time() + self._timeout_s)):
+                yield
+        except TimeoutError:
+            raise _unread("the API server did not answer in time") from None
+        except ApiError as error:
+            why = f"{error.code} {error.reason}" if error.code else "it could not be reached"
+            raise _unread(f"the API server did not give them out ({why})") from None
+
+    async def _home(self, namespace: str) -> NamespaceView | None:
+        """Read the namespace itself, for what it may have (A5)."""
+        body = await self._found(NAMESPACE, "", namespace)
+        return _view(self._readers.namespace, body, f"namespace {namespace}") if body is not None else None
 
     async def _entries(
         self, namespace: str, named: Named
@@ -115,15 +159,8 @@ class FreshReads:
 
     async def _by_name(self, classes: Iterable[str]) -> dict[str, ClassView | None]:
         named = list(classes)
-        found = await asyncio.gather(*(self._shared_class(name).get() for name in named))
+        found = await asyncio.gather(*(_shared(self._classes, name, self._class).get() for name in named))
         return dict(zip(named, found, strict=True))
-
-    def _shared_class(self, name: str) -> SharedRead[ClassView | None]:
-        if name not in self._classes:
-            # Names come from tenants: what nobody waits for is not kept.
-            self._classes = {known: shared for known, shared in self._classes.items() if not shared.idle}
-            self._classes[name] = SharedRead(lambda: self._class(name))
-        return self._classes[name]
 
     async def _class(self, name: str) -> ClassView | None:
         body = await self._found(GPU_CLASS, "", name)
@@ -170,7 +207,22 @@ class FreshReads:
         raise _unread(f"there are too many objects of the kind {resource.kind}")
 
 
-_V = TypeVar("_V", ClassView, ClaimView, KubeVirtView, Foreseen)
+class _Settings(msgspec.Struct, frozen=True):
+    data: dict[str, str] | None = None
+
+
+_settings = msgspec.json.Decoder(_Settings)
+_V = TypeVar("_V")
+
+
+def _shared(kept: dict[str, SharedRead[_V]], name: str, read: Callable[[str], Awaitable[_V]]) -> SharedRead[_V]:
+    """Return the read of that name which others may share."""
+    if name not in kept:
+        # Names come from tenants: what nobody waits for is not kept.
+        for idle in [known for known, shared in kept.items() if shared.idle]:
+            del kept[idle]
+        kept[name] = SharedRead(lambda: read(name))
+    return kept[name]
 
 
 def _view(read: Callable[[msgspec.Raw | bytes], _V], body: msgspec.Raw | bytes, what: str) -> _V:

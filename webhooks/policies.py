@@ -9,49 +9,21 @@ own accounts pass, as they do where they end what is being deleted. Where the Co
 that need it are silent: a namespace that ends after ours must not hang for it (F1).
 """
 
-from collections.abc import Iterable
 from typing import Any, Final
-
-import msgspec
 
 from schemas import names
 from schemas.admission import (
     CREATE,
     DELETE,
-    POLICY,
-    POLICY_BINDING,
-    POLICY_SUFFIX,
     UPDATE,
 )
-from schemas.kinds import CONFIGMAP, GPU_BUDGET, GPU_CLAIM, GPU_CLASS, POD, SECRET, VMI, Resource
+from schemas.kinds import GPU_BUDGET, GPU_CLAIM, GPU_CLASS, POD, SECRET, VMI, Resource
 from webhooks import cel
+from webhooks.policy_form import Check, Policy, rendered
 
-_FORBIDDEN: Final = "Forbidden"
 _STATUS: Final = "status"
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One thing that must hold, and the sentence for whoever breaks it."""
-
-    holds: str
-    message: str
-
-
-class Policy(msgspec.Struct, frozen=True):
-    """One policy: what it is asked about, when, and what must hold then.
-
-    `on`: kinds with an optional subresource; `labelled`: only objects with this label, before or after, or with
-    this value of it; `when`: conditions beside that; `settings`: whether it needs them.
-    """
-
-    name: str
-    on: tuple[tuple[Resource, str], ...]
-    operations: tuple[str, ...]
-    checks: tuple[Check, ...]
-    labelled: str = ""
-    value: str = ""
-    when: tuple[tuple[str, str], ...] = ()
-    settings: bool = True
+_POD_MARKS: Final = (names.GPUS_ANNOTATION, names.POLICY_ANNOTATION, names.ADMISSION_ANNOTATION)
+_KUBEVIRT_LABELS: Final = (names.KUBEVIRT_LABEL, names.CREATED_BY_LABEL, names.MIGRATION_LABEL)
 
 
 def policies(namespace: str) -> tuple[Policy, ...]:
@@ -64,18 +36,20 @@ def policies(namespace: str) -> tuple[Policy, ...]:
         _budgets(where),
         _copies(where),
         _launchers(where),
+        _gates(where),
+        _bindings(),
         _marks("vmis", ((VMI, ""),), (names.GPUS_ANNOTATION, names.POLICY_ANNOTATION)),
         _marks(
             "pods",
             ((POD, ""), (POD, _STATUS)),
-            (names.GPUS_ANNOTATION, names.POLICY_ANNOTATION, names.ADMISSION_ANNOTATION),
+            _POD_MARKS,
         ),
     )
 
 
 def policy_objects(namespace: str) -> tuple[dict[str, Any], ...]:
     """Return each policy and its binding, ready to be applied; the settings stand in `namespace`."""
-    return tuple(obj for policy in policies(namespace) for obj in (_policy(policy), _binding(policy, namespace)))
+    return tuple(obj for policy in policies(namespace) for obj in rendered(policy, namespace))
 
 
 def _claims(where: str) -> Policy:
@@ -161,7 +135,7 @@ def _copies(where: str) -> Policy:
 def _launchers(where: str) -> Policy:
     """Known once the settings say where KubeVirt runs: a guess that is wrong would stop every VM there is (I2)."""
     marks = (
-        *(cel.label_of(key) for key in (names.KUBEVIRT_LABEL, names.CREATED_BY_LABEL, names.MIGRATION_LABEL)),
+        *(cel.label_of(key) for key in _KUBEVIRT_LABELS),
         cel.annotation_of(names.EPHEMERAL_ANNOTATION),
     )
     kept = " && ".join(cel.same(mark) for mark in marks)
@@ -180,6 +154,45 @@ def _launchers(where: str) -> Policy:
         labelled=names.KUBEVIRT_LABEL,
         value=names.LAUNCHER_VALUE,
         when=(("kubevirt-is-known", cel.KUBEVIRT_IS_KNOWN),),
+    )
+
+
+def _gates(where: str) -> Policy:
+    """Who took our gate off would have a launcher scheduled that nothing is booked for. The platform can, by hand."""
+    kept = f"!{cel.has_gate(cel.OLD, names.GATE)} || {cel.has_gate(cel.NEW, names.GATE)}"
+    return Policy(
+        "gates",
+        ((POD, ""),),
+        (UPDATE,),
+        (
+            Check(
+                f"{kept} || variables.ours || ({cel.IS_GOING}) || {cel.IS_PLATFORM}",
+                f"the scheduling gate {names.GATE} is taken off by gpubinder alone, once the GPUs of the pod are "
+                f"booked ({names.SETTING_CONTROLLERS} in {where} names its users)",
+            ),
+        ),
+        labelled=names.REFERENCE_LABEL,
+    )
+
+
+def _bindings() -> Policy:
+    """A Binding's labels and annotations are copied onto its pod, past everything that guards pods."""
+    marks = (
+        *(cel.annotation_of(key) for key in (*_POD_MARKS, names.EPHEMERAL_ANNOTATION)),
+        *(cel.label_of(key) for key in (names.REFERENCE_LABEL, *_KUBEVIRT_LABELS)),
+    )
+    return Policy(
+        "bindings",
+        ((POD, "binding"),),
+        (CREATE,),
+        (
+            Check(
+                " && ".join(f"{mark(cel.NEW)} == ''" for mark in marks),
+                "a Binding carries no labels or annotations of KubeVirt or gpubinder: they would be written onto its "
+                "pod, where they stay as they were admitted",
+            ),
+        ),
+        settings=False,
     )
 
 
@@ -203,74 +216,3 @@ def _marks(name: str, on: tuple[tuple[Resource, str], ...], annotations: tuple[s
 def _referring(name: str) -> str:
     """Pods are written all day: those without a reference, before and after, are none of our business."""
     return names.REFERENCE_LABEL if name == POD.plural else ""
-
-
-def _policy(policy: Policy) -> dict[str, Any]:
-    spec: dict[str, Any] = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {
-            "matchPolicy": "Equivalent",
-            "resourceRules": [_rule(kind, sub, policy.operations) for kind, sub in policy.on],
-        }
-        | _selector(policy),
-        "validations": [
-            {"expression": check.holds, "message": check.message, "reason": _FORBIDDEN} for check in policy.checks
-        ],
-    }
-    if policy.settings:
-        spec["paramKind"] = {"apiVersion": CONFIGMAP.api_version, "kind": CONFIGMAP.kind}
-        spec["variables"] = [
-            {"name": name, "expression": expression} for name, expression in _variables(policy) if expression
-        ]
-    if policy.when:
-        spec["matchConditions"] = [{"name": name, "expression": expression} for name, expression in policy.when]
-    return _object(POLICY, policy, spec)
-
-
-def _variables(policy: Policy) -> Iterable[tuple[str, str]]:
-    yield "groups", cel.GROUPS
-    yield "settings", cel.SETTINGS
-    yield "ours", cel.IS_CONTROLLER
-    yield "kubevirt", cel.IS_KUBEVIRT if policy.when else ""
-
-
-def _binding(policy: Policy, namespace: str) -> dict[str, Any]:
-    spec: dict[str, Any] = {"policyName": _name(policy), "validationActions": ["Deny"]}
-    if policy.settings:
-        spec["paramRef"] = {
-            "name": names.SETTINGS_CONFIGMAP,
-            "namespace": namespace,
-            "parameterNotFoundAction": "Allow",
-        }
-    return _object(POLICY_BINDING, policy, spec)
-
-
-def _object(kind: Resource, policy: Policy, spec: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": _name(policy), "labels": {names.MANAGED_BY_LABEL: names.FIELD_MANAGER}},
-        "spec": spec,
-    }
-
-
-def _name(policy: Policy) -> str:
-    return policy.name + POLICY_SUFFIX
-
-
-def _rule(kind: Resource, subresource: str, operations: tuple[str, ...]) -> dict[str, Any]:
-    return {
-        "apiGroups": [kind.group],
-        "apiVersions": ["*"] if kind.group else [kind.version],
-        "operations": list(operations),
-        "resources": [f"{kind.plural}/{subresource}" if subresource else kind.plural],
-        "scope": "Namespaced" if kind.namespaced else "Cluster",
-    }
-
-
-def _selector(policy: Policy) -> dict[str, Any]:
-    if not policy.labelled:
-        return {}
-    if policy.value:
-        return {"objectSelector": {"matchLabels": {policy.labelled: policy.value}}}
-    return {"objectSelector": {"matchExpressions": [{"key": policy.labelled, "operator": "Exists"}]}}

@@ -13,12 +13,17 @@ from msgspec.structs import replace
 
 from schemas.answers import Answer
 from schemas.decisions import Refused
-from schemas.events import PodRequest, VmiRequest, encode_event
+from schemas.events import OrderRequest, PodRequest, VmiRequest, WriteRequest, encode_event
 from schemas.objects import Stamp
+from schemas.reasons import Refusal
 
-Request = VmiRequest | PodRequest
+Request = VmiRequest | PodRequest | WriteRequest | OrderRequest
 
 REMEMBERED_S = 60.0
+PASSING = (Refusal.OVER_BUDGET, Refusal.NO_UNITS, Refusal.NOT_READY)
+PASSING_S = 1.0
+"""A refusal that leans on what is used at this moment stands for its equals this long: units come free."""
+
 KEPT_MAX = 4096
 
 
@@ -53,7 +58,8 @@ class RecentRefusals:
         essence = _essence(request)
         self._kept.pop(essence, None)
         if isinstance(answer, Refused):
-            self._kept[essence] = _Refusal(answer, asyncio.get_running_loop().time() + self._seconds)
+            seconds = min(self._seconds, PASSING_S) if answer.reason in PASSING else self._seconds
+            self._kept[essence] = _Refusal(answer, asyncio.get_running_loop().time() + seconds)
             if len(self._kept) > KEPT_MAX:
                 self._kept.popitem(last=False)
 
@@ -64,9 +70,20 @@ def _essence(request: Request) -> bytes:
     A class whose counts alone changed is the same class; so is a claim that is shown elsewhere. Tenants choose
     how long their requests are, up to a megabyte: thousands of them are not kept whole.
     """
-    classes = tuple(replace(view, rv="") for view in request.classes)
-    claims = tuple(replace(view, rv="", phase="", node="", stamp=Stamp(), finalizers=()) for view in request.claims)
-    bare = replace(request, request="", repeats=0, classes=classes, claims=claims)
+    bare = replace(request, request="", repeats=0)
+    if isinstance(bare, WriteRequest):
+        return _digest(replace(bare, view=replace(bare.view, rv="", uid="")))
+    bare = replace(bare, classes=tuple(replace(view, rv="") for view in bare.classes))
+    if not isinstance(bare, PodRequest) and bare.home is not None:
+        bare = replace(bare, home=replace(bare.home, rv=""))
+    if isinstance(bare, OrderRequest):
+        return _digest(bare)
+    claims = tuple(replace(view, rv="", phase="", node="", stamp=Stamp(), finalizers=()) for view in bare.claims)
+    bare = replace(bare, claims=claims)
     if isinstance(bare, VmiRequest) and bare.kubevirt is not None:
         bare = replace(bare, kubevirt=replace(bare.kubevirt, rv=""))
+    return _digest(bare)
+
+
+def _digest(bare: Request) -> bytes:
     return hashlib.sha256(encode_event(bare)).digest()

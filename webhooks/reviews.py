@@ -25,8 +25,17 @@ class Kind(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where the object under review is served: for a Scale, the resource that it is a count of."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
 class _User(msgspec.Struct, frozen=True):
     username: str = ""
+    groups: tuple[str, ...] | None = None
 
 
 class _Request(msgspec.Struct, frozen=True, rename="camel"):
@@ -39,6 +48,8 @@ class _Request(msgspec.Struct, frozen=True, rename="camel"):
     user_info: _User = _User()
     dry_run: bool | None = None
     object: msgspec.Raw = msgspec.Raw(b"null")
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
+    resource: Place = Place()
 
 
 class _Review(msgspec.Struct, frozen=True, rename="camel"):
@@ -56,7 +67,7 @@ class _Identified(msgspec.Struct, frozen=True):
 
 
 class Review(msgspec.Struct, frozen=True):
-    """One request for admission. `namespace` is the request's, never the object's (C47); `object` stays raw."""
+    """One request for admission. `namespace` is the request's, never the object's (C47); objects stay raw."""
 
     uid: str
     kind: Kind
@@ -67,6 +78,9 @@ class Review(msgspec.Struct, frozen=True):
     user: str
     dry_run: bool
     object: msgspec.Raw
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
+    resource: Place = Place()
+    groups: tuple[str, ...] = ()
 
 
 class TurnedAway(Exception):
@@ -173,6 +187,9 @@ def read_review(body: bytes) -> Review:
         user=request.user_info.username,
         dry_run=bool(request.dry_run),
         object=request.object,
+        old_object=request.old_object,
+        resource=request.resource,
+        groups=request.user_info.groups or (),
     )
 
 

@@ -12,9 +12,10 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from schemas.admission import POD_PATH, START_PATH, VMI_PATH
-from webhooks.service import Verdict, Webhooks
+from schemas.admission import ORDER_PATH, POD_PATH, START_PATH, VMI_PATH, WRITE_PATH
+from webhooks.service import Webhooks
 from webhooks.tls import ServingCertificate
+from webhooks.verdicts import Verdict
 
 BODY_BYTES_MAX = 8 * 1024 * 1024
 """Above what the API server itself accepts for an object (3 MB), also when JSON spells it longer."""
@@ -61,6 +62,8 @@ class Server:
         app.router.add_post(VMI_PATH, self._answering(self._webhooks.vmi_verdict))
         app.router.add_post(POD_PATH, self._answering(self._webhooks.pod_verdict))
         app.router.add_post(START_PATH, self._answering(self._webhooks.start_verdict))
+        app.router.add_post(WRITE_PATH, self._answering(self._webhooks.write_verdict))
+        app.router.add_post(ORDER_PATH, self._answering(self._webhooks.order_verdict))
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         self.port = await self._serve(app, self._listen.port, tls=True)
@@ -71,8 +74,17 @@ class Server:
         self._watch = asyncio.create_task(self._certificate.watch(self._listen.reload_s))
         _log.info("webhooks.listening", host=self._listen.host, port=self.port)
 
+    @property
+    def troubles(self) -> list[str]:
+        """Name what keeps requests from being sent here, as far as it is known without asking anybody."""
+        found = ["webhooks: draining"] if self._draining else []
+        expired = self._certificate.expired(datetime.now(UTC))
+        return [*found, f"certificate: {expired}"] if expired else found
+
     async def stop(self) -> None:
         """Say that we are not ready, wait for it to be heard, stop listening, let requests finish."""
+        if self._draining:
+            return
         self._draining = True
         if self._listen.linger_s:
             await asyncio.sleep(self._listen.linger_s)
@@ -121,7 +133,13 @@ class Server:
             except TimeoutError:
                 return web.Response(status=408, text="the body did not arrive in time")
             said = await verdict(body)
-            return web.Response(body=said.body, status=200 if said.readable else 400, content_type="application/json")
+            response = web.Response(
+                body=said.body, status=200 if said.readable else 400, content_type="application/json"
+            )
+            if self._draining:
+                # The next review is sent elsewhere, not on a connection that is about to be closed.
+                response.force_close()
+            return response
 
         return answer
 

@@ -16,7 +16,7 @@ from binder.journal import Journal
 from binder.kube import Kube
 from schemas.admission import CREATE
 from schemas.answers import Answer
-from schemas.decisions import PodAdmitted, Refused, SetBooked, VmiAdmitted
+from schemas.decisions import PodAdmitted, SetBooked, VmiAdmitted
 from schemas.kinds import POD, VMI, Resource
 from schemas.streams import DECISIONS
 from webhooks import pod as pods
@@ -24,11 +24,14 @@ from webhooks import starts
 from webhooks import vmi as vmis
 from webhooks.answers import Answers
 from webhooks.asks import Asks, DryRuns, Request
+from webhooks.budget_desk import BudgetDesk
 from webhooks.evidence import FreshReads, Readers, named_in
 from webhooks.limits import NamespaceLimit
 from webhooks.metrics import Metrics
 from webhooks.reviews import MalformedReview, Review, TurnedAway, allow, read_review, refers_to_gpus, refuse
+from webhooks.verdicts import Verdict, refused, unchecked, untouched
 
+HOME = "gpubinder"
 NAMESPACE_MAX = 63
 NAME_MAX = 253
 
@@ -36,11 +39,15 @@ _log = structlog.get_logger()
 
 
 class Patience(msgspec.Struct, frozen=True):
-    """How long, in seconds, and how much at once. `answer_s` stays below the webhooks' own timeout of 10 s."""
+    """How long, in seconds, and how much at once. `answer_s` stays below the webhooks' own timeout of 10 s.
+
+    `unchecked_s`: after this a write passes unchecked, below the 5 s of its own webhooks.
+    """
 
     answer_s: float = 8.0
     evidence_s: float = 3.0
     probe_s: float = 1.0
+    unchecked_s: float = 3.0
     at_once: int = 64
     waiting: int = 512
 
@@ -50,14 +57,6 @@ class Health(msgspec.Struct, frozen=True):
 
     nats: str = ""
     binder: str = ""
-
-
-class Verdict(msgspec.Struct, frozen=True):
-    """An answered review: the word that metrics count, the answer's body, and whether it was a review at all."""
-
-    word: str
-    body: bytes
-    readable: bool = True
 
 
 class Webhooks:
@@ -72,18 +71,27 @@ class Webhooks:
         *,
         patience: Patience | None = None,
         metrics: Metrics | None = None,
+        home: str = HOME,
     ) -> None:
         self._patience = patience or Patience()
         self._journal = journal
         self._answers = Answers(journal)
-        self._asks = Asks(journal, self._answers, dry_runs)
-        self._fresh = FreshReads(kube, readers, timeout_s=self._patience.evidence_s)
-        self._limit = NamespaceLimit(at_once=self._patience.at_once, waiting=self._patience.waiting)
         self.metrics = metrics or Metrics()
+        self._asks = Asks(journal, self._answers, dry_runs, took=self.metrics.stage("decision"))
+        self._fresh = FreshReads(
+            kube, readers, timeout_s=self._patience.evidence_s, took=self.metrics.stage("evidence")
+        )
+        self._limit = NamespaceLimit(at_once=self._patience.at_once, waiting=self._patience.waiting)
+        self._budgets = BudgetDesk(self._fresh, self._limit, self._answer, home)
 
     async def run(self) -> None:
         """Follow the binder's answers for ever. Raises `UnreadableLog` where this version is too old for them."""
         await self._answers.follow()
+
+    @property
+    def position(self) -> int:
+        """The last DECISIONS message that was read."""
+        return self._answers.position
 
     async def review_vmi(self, body: bytes) -> bytes:
         """Answer an AdmissionReview of a VMI with an AdmissionReview; raises nothing."""
@@ -109,6 +117,14 @@ class Webhooks:
         """Answer a review of a VMI that is about to be stored; what can't be read as one is answered too."""
         return await self._verdict("starts", body, self._start)
 
+    async def write_verdict(self, body: bytes) -> Verdict:
+        """Answer a review of a write that declares units: what can't be checked passes, with a warning (T20)."""
+        return await self._verdict("writes", body, self._budgets.write, self._patience.unchecked_s, open_=True)
+
+    async def order_verdict(self, body: bytes) -> Verdict:
+        """Answer a review of an order."""
+        return await self._verdict("orders", body, self._budgets.order)
+
     async def health(self) -> Health:
         """Ask NATS, and say whether the last request that waited for the binder was answered."""
         try:
@@ -123,31 +139,42 @@ class Webhooks:
         return Health(nats, self._asks.trouble)
 
     async def _verdict(
-        self, webhook: str, body: bytes, answer: Callable[[Review, float], Awaitable[Verdict]]
+        self,
+        webhook: str,
+        body: bytes,
+        answer: Callable[[Review, float], Awaitable[Verdict]],
+        patience_s: float | None = None,
+        *,
+        open_: bool = False,
     ) -> Verdict:
         loop = asyncio.get_running_loop()
         began, uid, about = loop.time(), "", ""
         try:
             review = read_review(body)
             uid, about = review.uid, f"{review.namespace}/{review.name}"
-            verdict = await answer(review, began + self._patience.answer_s)
+            with self.metrics.inside(webhook):
+                verdict = await answer(review, began + (patience_s or self._patience.answer_s))
         except TurnedAway as no:
             uid = no.uid if isinstance(no, MalformedReview) and not uid else uid
             verdict = Verdict(no.verdict, refuse(uid, no.code, no.reason, no.message), readable=bool(uid))
+            if open_ and uid:
+                verdict = unchecked(uid, no.message)
             _log.info("admission.turned-away", webhook=webhook, uid=uid, about=about, reason=no.reason, why=no.message)
         except Exception:  # noqa: BLE001 - a bug must refuse one start, not hang the API server
             _log.exception("admission.failed", webhook=webhook, uid=uid, about=about)
             message = "the admission of this start failed inside the webhook; its log says more"
             verdict = Verdict("failed", refuse(uid, HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message))
+            if open_ and uid:
+                verdict = unchecked(uid, message)
         self.metrics.count(webhook, verdict.word, loop.time() - began)
         return verdict
 
     async def _vmi(self, review: Review, deadline: float) -> Verdict:
         if not _concerns(review, VMI):
-            return _untouched(review)
+            return untouched(review)
         vmi = vmis.read_vmi(review.object)
         if not refers_to_gpus(vmi.metadata):
-            return _untouched(review)
+            return untouched(review)
         async with self._limit.turn(review.namespace, deadline):
             named, others = named_in(vmis.gpus_text(vmi.metadata)), vmis.other_resources(vmi)
             evidence = await self._fresh.read(review.namespace, named, others, deadline)
@@ -155,34 +182,34 @@ class Webhooks:
         if isinstance(answer, VmiAdmitted):
             patch, warnings = vmis.patch_of(vmi, answer), vmis.warnings_of(vmi, answer)
             return Verdict("admitted", allow(review.uid, patch, warnings))
-        return _refused(review, answer)
+        return refused(review, answer)
 
     async def _start(self, review: Review, deadline: float) -> Verdict:
         if not _concerns(review, VMI):
-            return _untouched(review)
+            return untouched(review)
         vmi = vmis.read_vmi(review.object)
         if not refers_to_gpus(vmi.metadata) or not starts.is_booked_at_admission(vmi):
-            return _untouched(review)
+            return untouched(review)
         async with self._limit.turn(review.namespace, deadline):
             named, others = named_in(vmis.gpus_text(vmi.metadata)), vmis.other_resources(vmi)
             evidence = await self._fresh.read(review.namespace, named, others, deadline)
             launcher = self._fresh.foreseen(review.object)
             answer = await self._answer(review, starts.request_of(review, vmi, evidence, launcher), deadline)
-        return Verdict("booked", allow(review.uid)) if isinstance(answer, SetBooked) else _refused(review, answer)
+        return Verdict("booked", allow(review.uid)) if isinstance(answer, SetBooked) else refused(review, answer)
 
     async def _pod(self, review: Review, deadline: float) -> Verdict:
         if not _concerns(review, POD):
-            return _untouched(review)
+            return untouched(review)
         pod = pods.read_pod(review.object)
         if not pods.is_launcher(pod) or not refers_to_gpus(pod.metadata):
-            return _untouched(review)
+            return untouched(review)
         async with self._limit.turn(review.namespace, deadline):
             named = named_in(vmis.gpus_text(pod.metadata))
             evidence = await self._fresh.read(review.namespace, named, (), deadline)
             answer = await self._answer(review, pods.request_of(review, pod, evidence), deadline)
         if isinstance(answer, PodAdmitted):
             return Verdict("admitted", allow(review.uid, pods.patch_of(pod, answer)))
-        return _refused(review, answer)
+        return refused(review, answer)
 
     async def _answer(self, review: Review, request: Request, deadline: float) -> Answer:
         return await (self._asks.ask_dry if review.dry_run else self._asks.ask)(request, deadline)
@@ -198,18 +225,3 @@ def _concerns(review: Review, resource: Resource) -> bool:
     if not 0 < len(review.namespace) <= NAMESPACE_MAX or len(review.name) > NAME_MAX:
         raise MalformedReview("request.namespace must be 1 to 63 characters, request.name at most 253")
     return True
-
-
-def _untouched(review: Review) -> Verdict:
-    return Verdict("untouched", allow(review.uid))
-
-
-def _refused(review: Review, answer: Answer) -> Verdict:
-    if isinstance(answer, Refused):
-        return Verdict("refused", refuse(review.uid, HTTPStatus.FORBIDDEN, answer.reason, answer.message))
-    raise TurnedAway(
-        "unanswered",
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "NoAnswer",
-        f"the binder answered {type(answer).__name__} to a request of another kind: try again",
-    )

@@ -98,6 +98,7 @@ def request_of(review: Review, vmi: Vmi, evidence: Evidence) -> VmiRequest:
         claims=evidence.claims,
         missing_claims=evidence.missing_claims,
         kubevirt=evidence.kubevirt,
+        home=evidence.home,
     )
 
 

@@ -70,6 +70,11 @@ def in_full(toleration: Toleration) -> Toleration:
     return toleration if toleration.operator else msgspec.structs.replace(toleration, operator="Equal")
 
 
+def controller_account(namespace: str) -> str:
+    """Return the user that KubeVirt's controllers are, where it runs in that namespace."""
+    return f"system:serviceaccount:{namespace}:{names.KUBEVIRT_CONTROLLER_ACCOUNT}"
+
+
 def _refused(request: VmiRequest | PodRequest, name: str, who: str, said: Objection) -> Refused:
     return Refused(request.request, request.namespace, name, said.reason, f"{who} {said.sentence}")
 
@@ -79,7 +84,7 @@ def _stranger(request: PodRequest) -> Objection | None:
         return Objection(
             Refusal.NOT_KUBEVIRT, "can't be told from others: no KubeVirt resource says where KubeVirt runs"
         )
-    account = f"system:serviceaccount:{request.kubevirt_namespace}:{names.KUBEVIRT_CONTROLLER_ACCOUNT}"
+    account = controller_account(request.kubevirt_namespace)
     if request.user != account:
         return Objection(
             Refusal.NOT_KUBEVIRT,

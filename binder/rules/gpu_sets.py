@@ -8,7 +8,7 @@ from schemas import names
 from schemas.decisions import GpuEntry
 from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, parse_entries
 from schemas.events import PodRequest, VmiRequest
-from schemas.objects import ClaimView, ClassView
+from schemas.objects import ClaimView, ClassView, NamespaceView
 from schemas.reasons import Refusal
 
 PASSTHROUGH_UNITS_MAX = 16
@@ -107,6 +107,17 @@ def class_view(request: VmiRequest | PodRequest, name: str) -> ClassView | None:
 def claim_view(request: VmiRequest | PodRequest, name: str) -> ClaimView | None:
     """Return the claim as it was read for this request, None where it did not exist."""
     return next((view for view in request.claims if view.name == name), None)
+
+
+def no_entitlement(view: ClassView, home: NamespaceView | None, named: str) -> Objection | None:
+    """A5: a vGPU needs a licence, and a namespace that may have one; where nobody read it, nothing is said."""
+    if home is None or home.vgpu or view.mode != MODE_VGPU:
+        return None
+    return Objection(
+        Refusal.NO_ENTITLEMENT,
+        f"{named}, a class of vGPUs, which namespace {home.name} may not have: its label {names.VGPU_LABEL} is not "
+        '"true"; choose a class of whole GPUs, or ask the platform operator for the label',
+    )
 
 
 def asked_for(request: VmiRequest | PodRequest, entries: Entries) -> tuple[Asked, ...]:

@@ -12,6 +12,7 @@ from binder.rules.gpu_sets import (
     class_missing,
     devices_of,
     mark_of,
+    no_entitlement,
     resolved,
     units_max,
 )
@@ -189,6 +190,12 @@ def _over_maximum(_request: VmiRequest, asked: AllAsked) -> Objection | None:
     return None
 
 
+def _no_entitlement(request: VmiRequest, asked: AllAsked) -> Objection | None:
+    """A5: also of a held claim's class, whose units were given out before the namespace lost its entitlement."""
+    said = (no_entitlement(one.view, request.home, f"names {one.named}") for one in asked if one.view is not None)
+    return next((objection for objection in said if objection is not None), None)
+
+
 def _not_permitted(request: VmiRequest, asked: AllAsked) -> Objection | None:
     """A6: KubeVirt would accept the VMI and leave it Pending without a pod; without a table it checks nothing."""
     table = request.kubevirt.permitted if request.kubevirt else None
@@ -214,6 +221,7 @@ OBJECTIONS: tuple[Callable[[VmiRequest, AllAsked], Objection | None], ...] = (
     _bound_licence,
     _vgpu_mix,
     _over_maximum,
+    _no_entitlement,
     _not_permitted,
 )
 

@@ -2,7 +2,7 @@
 
 import getpass
 import socket
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -13,11 +13,18 @@ from deploy.commands import options as o
 from deploy.commands.endings import USAGE, Failed, carry_out
 from deploy.commands.terminal import out, print_json, say
 
+if TYPE_CHECKING:
+    from binder.tip import Tip
+
 
 def adopt(
     *,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Begin a new log on a cluster where nothing of ours stands.")
+    ] = False,
+    unless_begun: Annotated[
+        bool,
+        typer.Option("--unless-begun", help="With --fresh: where this cluster's log stands, only see to its streams."),
     ] = False,
     replicas: Annotated[
         int, typer.Option("--replicas", min=1, max=5, help="Copies of each stream: 3 on a NATS cluster of three.")
@@ -41,8 +48,9 @@ def adopt(
     streams, an anchor, claims, gated launchers. Without it, where the log is lost or shorter than its anchor:
     a new generation begins, and books what launchers, their pins and claims show before it decides anything.
     Nothing restarts. Look at it with --dry-run first; stop every `gpubinder run` before you do it.
-    An empty stream under a mistyped URL is never taken for a new beginning. Needs the installer's NATS
-    credentials. A NATS server of yours needs JetStream with `sync_interval: always`, and `max_payload: 4MB`.
+    An empty stream under a mistyped URL is never taken for a new beginning; --unless-begun lets an installation
+    that is repeated succeed where the log stands as it was anchored. Needs the installer's NATS credentials. A NATS
+    server of yours needs JetStream with `sync_interval: always`, and `max_payload: 4MB`.
 
     [bold]Examples[/]
       gpubinder adopt --fresh                    on a nats-server of our own, over --data
@@ -50,18 +58,31 @@ def adopt(
       gpubinder adopt --fresh --nats nats://nats:4222 --replicas 3
       gpubinder adopt --nats nats://nats:4222 --dry-run      what it would book
     """
+    if unless_begun and not fresh:
+        raise typer.BadParameter("--unless-begun goes with --fresh: a takeover is never done by itself")
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     kube = o.KubeOptions(kubeconfig, context, namespace)
-    carry_out((_adopt if fresh else _take_over)(reach, kube, replicas, dry_run=dry_run, json=json))
+    if fresh:
+        carry_out(_adopt(reach, kube, replicas, unless_begun=unless_begun, dry_run=dry_run, json=json))
+    else:
+        carry_out(_take_over(reach, kube, replicas, dry_run=dry_run, json=json))
 
 
-async def _adopt(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dry_run: bool, json: bool) -> None:
+async def _adopt(
+    reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, unless_begun: bool, dry_run: bool, json: bool
+) -> None:
     from binder.stream_setup import create_streams
-    from deploy.adopt import adopt_fresh, check_fresh, ensure_namespace
+    from deploy.adopt import adopt_fresh, begun_here, check_fresh, ensure_namespace
     from deploy.commands.opening import open_kube, open_nats, program
     from schemas.streams import STREAMS
 
     async with open_kube(kube) as client, open_nats(reach, make=not dry_run) as opened:
+        tip = await begun_here(client, opened.journal, kube.namespace) if unless_begun else None
+        if tip is not None:
+            if not dry_run:
+                await create_streams(opened.journal, replicas=replicas)
+            _tell_begun(tip, kube.namespace, begins=False, json=json)
+            return
         await check_fresh(client, opened.journal, kube.namespace)
         if dry_run:
             names = ", ".join(f"{spec.name} ({replicas})" for spec in STREAMS)
@@ -71,10 +92,15 @@ async def _adopt(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dr
         await ensure_namespace(client, kube.namespace)
         await create_streams(opened.journal, replicas=replicas)
         tip = await adopt_fresh(client, opened.journal, kube.namespace, program())
+    _tell_begun(tip, kube.namespace, begins=True, json=json)
+
+
+def _tell_begun(tip: "Tip", namespace: str, *, begins: bool, json: bool) -> None:
     if json:
         print_json({"log": tip.log_id, "generation": tip.generation, "hash": tip.hash.hex()})
         return
-    say(out(), f"log [bold]{tip.log_id}[/] begins, generation {tip.generation}, anchored in {kube.namespace}")
+    what = "begins" if begins else "stands"
+    say(out(), f"log [bold]{tip.log_id}[/] {what}, generation {tip.generation}, anchored in {namespace}")
 
 
 async def _take_over(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dry_run: bool, json: bool) -> None:

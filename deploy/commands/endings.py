@@ -74,8 +74,9 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
     from binder.voiding import NotVoidable
     from deploy.adopt import NotFresh
     from deploy.child import ChildFailed
+    from deploy.front_desk import PortTaken
+    from deploy.leaving import NotStopped, StillUsed
     from deploy.local import NatsServerMissing
-    from deploy.serving import PortTaken
     from deploy.world.dump import BadManifest
     from schemas.events import UnknownMessage
     from webhooks.answers import UnreadableLog
@@ -87,7 +88,7 @@ def sentence(error: BaseException) -> tuple[str, int] | None:
         return f"the API server said {error}", FAILED
     known = (
         *(Unavailable, Unclear, Denied, Unusable, LoginError),
-        *(StreamsDiffer, NotFresh, NotVoidable, NotAnswered, BadManifest),
+        *(StreamsDiffer, NotFresh, NotVoidable, NotAnswered, BadManifest, StillUsed, NotStopped),
     )
     machine = (PortTaken, UnusableCertificate, ChildFailed, NatsServerMissing, OSError, LookupError)
     if isinstance(error, (*known, *machine)) and not isinstance(error, KeyError | IndexError):

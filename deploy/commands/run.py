@@ -1,6 +1,7 @@
 """`gpubinder run`: serve a cluster, all roles in one process or one of them in each."""
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +16,11 @@ from deploy.role_names import Role
 
 if TYPE_CHECKING:
     from deploy.front_door import Door
+    from deploy.serving import Serving
 
 _WEBHOOKS = "Webhooks"
 _PROCESS = "Process"
+POD_LINGER_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
 
@@ -50,6 +53,26 @@ StatusPort = Annotated[
         rich_help_panel=_PROCESS,
     ),
 ]
+BudgetMetrics = Annotated[
+    bool,
+    typer.Option(
+        "--budget-metrics",
+        envvar="GPUBINDER_BUDGET_METRICS",
+        help="Also show each tenant's budget as a metric: as many series as there are budgets.",
+        rich_help_panel=_PROCESS,
+    ),
+]
+TellEnd = Annotated[
+    float,
+    typer.Option(
+        "--tell-end",
+        envvar="GPUBINDER_TELL_END",
+        metavar="SECONDS",
+        min=0,
+        help="Keep the pages up this long after what must stop the process, so that a scrape sees why.",
+        rich_help_panel=_PROCESS,
+    ),
+]
 LogFormat = Annotated[Form, typer.Option("--log-format", help="How log lines look.", rich_help_panel=_PROCESS)]
 LogLevel = Annotated[Level, typer.Option("--log-level", help="From which level on.", rich_help_panel=_PROCESS)]
 WebhookPort = Annotated[
@@ -70,7 +93,7 @@ TlsCert = Annotated[
     typer.Option(
         "--tls-cert",
         metavar="FILE",
-        help="Serving certificate. Without it: one made here.",
+        help="Serving certificate. Without it: one made here, held in a Secret and renewed.",
         rich_help_panel=_WEBHOOKS,
     ),
 ]
@@ -90,12 +113,27 @@ ClientCa = Annotated[
     ),
 ]
 
+Linger = Annotated[
+    float | None,
+    typer.Option(
+        "--webhook-linger",
+        envvar="GPUBINDER_WEBHOOK_LINGER",
+        metavar="SECONDS",
+        help="How long a stopping process takes reviews while it is no longer ready. Without it: 5 in a pod, else 0.",
+        rich_help_panel=_WEBHOOKS,
+        min=0,
+        max=60,
+    ),
+]
+
 
 def run(
     *,
     role: Roles = None,
     no_accounting: NoAccounting = False,
     status_port: StatusPort = 8080,
+    budget_metrics: BudgetMetrics = False,
+    tell_end: TellEnd = 0.0,
     log_format: LogFormat = Form.AUTO,
     log_level: LogLevel = Level.INFO,
     webhook_port: WebhookPort = 8443,
@@ -104,6 +142,7 @@ def run(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
     webhook_client_ca: ClientCa = None,
+    webhook_linger: Linger = None,
     nats: o.NatsUrl = "",
     nats_creds: o.NatsCreds = None,
     nats_ca: o.NatsCa = None,
@@ -127,17 +166,31 @@ def run(
       gpubinder run --role webhooks --nats nats://nats:4222 --tls-cert tls.crt --tls-key tls.key
       gpubinder run --role binder --role projector --nats nats://nats:4222 --log-format json
     """
-    if (tls_cert is None) != (tls_key is None):
-        raise typer.BadParameter("--tls-cert and --tls-key belong together")
-    if role and Role.ACCOUNTING in role and no_accounting:
-        raise typer.BadParameter("--role accounting and --no-accounting contradict each other")
-    roles = tuple(dict.fromkeys(role or (one for one in Role if not (no_accounting and one is Role.ACCOUNTING))))
-    if register_webhooks and Role.WEBHOOKS not in roles:
-        raise typer.BadParameter("--register-webhooks needs the role webhooks")
+    from deploy.serving import Serving
+
+    roles = _roles(role, no_accounting=no_accounting, register=bool(register_webhooks))
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     configure(log_format, log_level)
     door = _door(data / "tls", tls_cert, tls_key, tls_ca, register_webhooks, webhook_client_ca)
-    carry_out(_run(reach, o.KubeOptions(kubeconfig, context, namespace), roles, door, webhook_port, status_port))
+    linger = _pod_linger() if webhook_linger is None else webhook_linger
+    serving = Serving(
+        roles, door, webhook_port, linger, status_port or None, budget_metrics=budget_metrics, tell_end_s=tell_end
+    )
+    carry_out(_run(reach, o.KubeOptions(kubeconfig, context, namespace), serving))
+
+
+def _roles(given: list[Role] | None, *, no_accounting: bool, register: bool) -> tuple[Role, ...]:
+    if given and Role.ACCOUNTING in given and no_accounting:
+        raise typer.BadParameter("--role accounting and --no-accounting contradict each other")
+    roles = tuple(dict.fromkeys(given or (one for one in Role if not (no_accounting and one is Role.ACCOUNTING))))
+    if register and Role.WEBHOOKS not in roles:
+        raise typer.BadParameter("--register-webhooks needs the role webhooks")
+    return roles
+
+
+def _pod_linger() -> float:
+    """A Service goes on sending to a pod for a moment after it stopped being ready; nobody else does."""
+    return POD_LINGER_SECONDS if os.environ.get("KUBERNETES_SERVICE_HOST") else 0.0
 
 
 def _door(
@@ -145,6 +198,8 @@ def _door(
 ) -> "Door":
     from deploy.front_door import Door, address
 
+    if (cert is None) != (key is None):
+        raise typer.BadParameter("--tls-cert and --tls-key belong together")
     if at:
         try:
             address(at)
@@ -166,22 +221,14 @@ def _end_on_signals() -> None:
         loop.add_signal_handler(which, end, which)
 
 
-async def _run(
-    reach: o.NatsOptions,
-    kube: o.KubeOptions,
-    roles: tuple[Role, ...],
-    door: "Door",
-    webhook_port: int,
-    status_port: int,
-) -> int:
+async def _run(reach: o.NatsOptions, kube: o.KubeOptions, serving: "Serving") -> int:
     from binder.stream_setup import check_streams
     from deploy.commands.opening import identity, open_kube, open_nats, program
     from deploy.roles import Place
-    from deploy.serving import Serving, serve
+    from deploy.serving import serve
 
-    serving = Serving(roles, door, webhook_port, status_port or None)
     _end_on_signals()
-    about = {"roles": [str(role) for role in roles], "namespace": kube.namespace, "version": program()}
+    about = {"roles": [str(role) for role in serving.roles], "namespace": kube.namespace, "version": program()}
     try:
         async with open_kube(kube) as client, open_nats(reach) as opened:
             await check_streams(opened.journal)

@@ -15,7 +15,8 @@ from binder.audit import Auditor, Difference, Report, Turn
 from binder.journal import Journal
 from binder.slices import Slice, cut, load
 from binder.snapshot import state_digest
-from binder.telling import about_decision, about_event, told_decision, told_event
+from binder.subjects import about_decision, about_event
+from binder.telling import told_decision, told_event
 from deploy.commands import options as o
 from deploy.commands.endings import Failed, carry_out
 from deploy.commands.proof import code_of, print_report, report_as_json

@@ -99,6 +99,8 @@ def _of_another_log(resource: Resource, obj: Obj) -> str:
     """Say why an object can't be taken along: it shows decisions that this world's log does not hold."""
     if resource == GPU_CLAIM:
         return "decided in another log"
+    if names.STAMP_ANNOTATION in (meta(obj).get("annotations") or {}):
+        return "decided in another log"
     gates = [gate.get("name") for gate in dig(obj, "spec", "schedulingGates") or ()]
     if resource == POD and names.GATE in gates:
         return "waits behind our gate; made anew by its VM"
@@ -118,6 +120,9 @@ def _put(server: ApiServer, resource: Resource, obj: Obj, now: float) -> None:
             server.writes.seed_namespace(namespace)
     else:
         about.pop("namespace", None)
+    if isinstance(new.get("status"), dict):
+        # Counts that another log's writer stamped: this world's are behind them, and would be refused.
+        new["status"].pop("stamp", None)
     if resource == NAMESPACE:
         new.setdefault("status", {}).setdefault("phase", "Active")
     name = about["name"]

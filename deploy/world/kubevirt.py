@@ -17,14 +17,14 @@ from deploy.world.manifests import Obj, controller_of, key_of, meta
 from deploy.world.virt_config import Config, read_config
 from deploy.world.virt_handler import VirtHandler
 from deploy.world.virt_migration import MigrationController
-from deploy.world.virt_names import DATA_VOLUME, VMIM, VMIRS
+from deploy.world.virt_names import VMIM, VMIRS
 from deploy.world.virt_replicaset import ReplicaSetController
 from deploy.world.virt_scribe import Scribe
 from deploy.world.virt_vm import Jitter, VmController
 from deploy.world.virt_vmi import Caches, VmiController
 from deploy.world.virt_volumes import users_of
 from deploy.world.workqueue import WorkQueue, work
-from schemas.kinds import KUBEVIRT, POD, PVC, VM, VMI, Resource
+from schemas.kinds import DATA_VOLUME, KUBEVIRT, POD, PVC, VM, VMI, Resource
 
 WORKERS = 16
 RESOURCES: tuple[Resource, ...] = (VMIM, VMIRS, DATA_VOLUME)

@@ -10,7 +10,6 @@ VMIM = Resource(
 VMIRS = Resource(
     "kubevirt.io", "v1", "virtualmachineinstancereplicasets", "VirtualMachineInstanceReplicaSet", namespaced=True
 )
-DATA_VOLUME = Resource("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume", namespaced=True)
 SECRET = Resource("", "v1", "secrets", "Secret", namespaced=True)
 CONTROLLER_REVISION = Resource("apps", "v1", "controllerrevisions", "ControllerRevision", namespaced=True)
 

@@ -58,11 +58,18 @@ class Writes:
             raise refusals.not_found(resource, name)
         return change
 
-    def seed_namespace(self, name: str) -> None:
+    def seed_namespace(self, name: str, labels: dict[str, str] | None = None) -> None:
         """Create a namespace that a cluster is born with."""
         resource = kinds.NAMESPACE
         uid, now = self._store.new_uid(), self._clock.now()
-        obj = lifecycle.created(resource, self.traits(resource), {"metadata": {}}, name=name, uid=uid, now=now)
+        obj = lifecycle.created(
+            resource,
+            self.traits(resource),
+            {"metadata": {"labels": labels} if labels else {}},
+            name=name,
+            uid=uid,
+            now=now,
+        )
         self._store.put(resource, name, obj)
 
     async def create(self, asked: Asked, new: Obj) -> bytes:

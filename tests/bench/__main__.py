@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from tests.bench import admission, budgets, burst, heart, ledger, steady
+from tests.bench import admission, budgets, burst, door, failover, heart, ledger, steady
 from tests.bench.figures import Figure, table, write
 from tests.bench.ground import Ground, Say, ground
 
@@ -25,6 +25,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "ledger": ledger.measure,
     "budgets": budgets.measure,
     "admission": admission.measure,
+    "door": door.measure,
+    "failover": failover.measure,
 }
 
 

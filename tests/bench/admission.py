@@ -64,7 +64,7 @@ async def measure(here: Ground, say: Say) -> list[Figure]:
         say(f"creating {PODS:,} pods")
         await _pods(ready)
         await _relist(ready)
-        async with _asking(here, ready) as answers:
+        async with asking(here, ready) as answers:
             say(f"{RATE} reviews a second, a quiet minute")
             began = loop.time()
             await asyncio.sleep(QUIET_S)
@@ -128,7 +128,7 @@ async def _session(journal: JetStreamJournal, start: int, loop: asyncio.Abstract
 
 
 @asynccontextmanager
-async def _asking(here: Ground, ready: Stack) -> AsyncIterator[list[Answer]]:
+async def asking(here: Ground, ready: Stack) -> AsyncIterator[list[Answer]]:
     """Send reviews at a steady rate for the length of a block; yields the answers as they come."""
     answers: list[Answer] = []
     tls = ssl.create_default_context(cadata=here.plane.authority.pem.decode())

@@ -55,9 +55,9 @@ async def measure_emulated(here: Ground, say: Say) -> list[Figure]:
     ]
 
 
-async def with_program(here: Ground, *, bare: bool = True) -> float:
-    """Return launchers a second that the program has bound."""
-    async with program(here, NODES, UNITS, bare=bare) as ready, _starting(ready, bare=bare) as start:
+async def with_program(here: Ground, *, bare: bool = True, cluster: bool = False) -> float:
+    """Return launchers a second that the program has bound. `cluster`: on three NATS servers."""
+    async with program(here, NODES, UNITS, bare=bare, cluster=cluster) as ready, _starting(ready, bare=bare) as start:
         return await _burst(here, ready, start)
 
 

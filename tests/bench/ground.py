@@ -10,7 +10,8 @@ from pathlib import Path
 import structlog
 from msgspec import Struct
 
-from deploy.local import LocalNats
+from deploy.child import free_ports
+from deploy.local import LocalNats, LocalNatsCluster
 from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
@@ -103,24 +104,32 @@ async def kubevirt_resource(here: Ground) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def program(
-    here: Ground, count: int, units: int, *, bare: bool = True, processes: Mapping[str, Sequence[str]] = ONE
+    here: Ground,
+    count: int,
+    units: int,
+    *,
+    bare: bool = True,
+    processes: Mapping[str, Sequence[str]] = ONE,
+    cluster: bool = False,
 ) -> AsyncIterator[Stack]:
     """Everything our roles need, all of them running: nodes, NATS, an empty log, webhooks known, a class.
 
     `bare`: KubeVirt is whoever starts VMs (`tests.bench.starts`), else the emulated one. `processes`: the
-    roles of each process.
+    roles of each process; those of more than one have a status page. `cluster`: NATS is three servers.
     """
     name, directory = here.fresh()
     async with (
         nodes_of(here, name, count, units) as (nodes, _),
         tenant_of(here, name),
-        class_of(here),
-        LocalNats(directory / "nats") as nats,
+        (LocalNatsCluster if cluster else LocalNats)(directory / "nats") as nats,
         kubevirt_resource(here) if bare else nullcontext(),
         stack(here.plane, here.api, nodes, nats, name, directory, bare=bare) as up,
+        # After the stack, which removes what other rounds left.
+        class_of(here),
     ):
-        for process, roles in processes.items():
-            up.processes.start(process, roles)
+        ports = free_ports(len(processes)) if len(processes) > 1 else [0]
+        for port, (process, roles) in zip(ports, processes.items(), strict=True):
+            up.processes.start(process, roles, health=port)
         await up.ready()
         yield up
 

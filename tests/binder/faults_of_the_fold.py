@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from binder import book as books
-from binder import evolve, evolve_objects, evolve_sets, skips, usage
+from binder import evolve, evolve_holdings, evolve_objects, evolve_sets, skips, usage
 from binder.book import Book
 from binder.indexes import Indexes
 from schemas import decisions as d
@@ -85,7 +85,7 @@ def no_bound(patch: pytest.MonkeyPatch) -> None:
 
 def no_back_off(patch: pytest.MonkeyPatch) -> None:
     """A refused pin is tried again at once."""
-    patch.setattr(evolve_sets, "RETRY_NS_FIRST", 0)
+    patch.setattr(evolve_holdings, "RETRY_NS_FIRST", 0)
 
 
 def old_outcomes_heard(patch: pytest.MonkeyPatch) -> None:

@@ -13,18 +13,17 @@ from msgspec.structs import replace
 
 from binder.evolve import is_dirty, may_place
 from binder.snapshot import state_digest
-from binder.state import NEEDED_KINDS
 from schemas.objects import AnyView, TenantView
-from tests.binder.budget_acts import BudgetActs
 from tests.binder.laws_starts import undecided
 from tests.binder.oracle import untold
 from tests.binder.oracle_kept import starved, unfinalized
 from tests.binder.scene import Scene
+from tests.binder.write_acts import WriteActs
 
 Act = tuple[int, int, int, int, int]
 
 
-class History(BudgetActs):
+class History(WriteActs):
     """Acts on a scene."""
 
     def __init__(self, scene: Scene) -> None:
@@ -42,6 +41,7 @@ class History(BudgetActs):
             self._names_claims, self._uses_claims, self._uses_claims, self._uses_claims,
             self._trouble, self._trouble, self._trouble, self._runs, self._by_hand,
             self._budget, self._budget_gone, self._release, self._release_gone,
+            self._scaled, self._scaled_gone, self._owned, self._owned, self._asks, self._asks,
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -59,7 +59,7 @@ class History(BudgetActs):
 
     def rest(self) -> None:
         """Let every kind be listed and every watch progress, until nothing is left to say."""
-        for kind in NEEDED_KINDS:
+        for kind in self.scene.objects:
             session = self.scene.book.state.sessions.get(kind)
             if session is None or not session.synced:
                 self.scene.relist(kind)

@@ -7,7 +7,7 @@ that the logged decisions folded anew give the very state that was lived.
 from collections.abc import Iterator
 
 from binder.book import Book
-from binder.evolve import BYTES_PER_INPUT_MAX, SETS_PER_INPUT_MAX, evolve, evolve_decision, may_place, settle
+from binder.evolve import BYTES_PER_INPUT_MAX, SETS_PER_INPUT_MAX, evolve, evolve_decision, may_place, settle, spent_on
 from binder.invariants import check
 from binder.snapshot import decode_state, encode_state
 from binder.state import NEEDED_KINDS, GpuSet, State
@@ -21,6 +21,7 @@ from schemas.reasons import GiveUp
 from tests.binder import laws_held, laws_starts
 from tests.binder.oracle import own_on, place, skipped_nodes, used_on, verdict
 from tests.binder.oracle_budgets import exceeded, told_so
+from tests.binder.oracle_declared import miscounted
 from tests.binder.oracle_kept import KEPT_NS, able_nodes, uses_of
 
 PATIENCE_NS = 120_000_000_000
@@ -37,6 +38,7 @@ def live(book: Book, sequence: int, stamp_ns: int, body: bytes, *, lawful: bool 
     decided = step(book, sequence, stamp_ns, body)
     broken = list(_broken(shadow, sequence, stamp_ns, None if isinstance(event, d.Rejected) else event, decided))
     broken += check(book)
+    broken += miscounted(book.state, book.declared.used, book.budgets.used)
     assert not broken, f"input {sequence} {body[:200]!r} -> {decided}: " + "; ".join(broken)
     assert encode_state(shadow.state) == encode_state(book.state), f"input {sequence}: the log tells another state"
     return decided
@@ -67,7 +69,7 @@ def _broken(
     sets |= {decision.claims[0].uid for decision in decided if isinstance(decision, _HELD)}
     if len(sets) > SETS_PER_INPUT_MAX or sum(len(str(one)) for one in decided) > 4 * BYTES_PER_INPUT_MAX:
         yield "an input decided more than its bound (T5)"
-    settle(shadow, decided)
+    settle(shadow, decided, spent_on(decided))
 
 
 def _is_said_again(state: State, namespace: str, claim: d.HeldClaim) -> bool:

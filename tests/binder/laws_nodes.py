@@ -86,6 +86,10 @@ class Watch:
                 places = [self.places.get(f"{decision.namespace}/{one.name}", "") for one in decision.claims]
                 node = max(places)
                 yield from self._why(state, decision, node, decision.claims)
+            case d.HeldLost() if decision.reason is Unkept.WRITE_REFUSED:
+                shown = [state.claim(f"{decision.namespace}/{one.name}") for one in decision.claims]
+                if all(view is not None and view.phase == "Bound" for view in shown):
+                    yield f"{decision}: its owner sees the units (T23)"
             case d.HeldLost() if decision.reason not in {Unkept.SPLIT, Unkept.COMMANDED}:
                 known = [self.places.get(f"{decision.namespace}/{one.name}", "") for one in decision.claims]
                 if decision.node and all(place == decision.node for place in known):

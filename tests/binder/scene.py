@@ -14,7 +14,7 @@ from binder.evolve import evolve_epoch, is_dirty
 from binder.evolve_adoption import begin
 from binder.rules.gpu_sets import Objection, asked_for, devices_of, mark_of, read_entries, resolved
 from binder.snapshot import decode_state, encode_state
-from binder.state import NEEDED_KINDS, empty_state
+from binder.state import DECLARING_KINDS, NEEDED_KINDS, empty_state
 from schemas import decisions as d
 from schemas import events as e
 from schemas.decisions import VmiId
@@ -29,8 +29,10 @@ from schemas.objects import (
     NamespaceView,
     NodeView,
     PodView,
+    PoolView,
     PvcView,
     PvView,
+    ReplicaSetView,
     SettingsView,
     TenantView,
     VmiView,
@@ -52,6 +54,8 @@ KINDS: dict[type, str] = {
     ClassView: "gpuclasses",
     ClaimView: "gpuclaims",
     VmView: "virtualmachines",
+    PoolView: "virtualmachinepools",
+    ReplicaSetView: "virtualmachineinstancereplicasets",
     VmiView: "virtualmachineinstances",
     SettingsView: "configmaps",
     BudgetView: "gpubudgets",
@@ -75,13 +79,13 @@ class Scene:
         self.sequence = 0
         self.stamp_ns = START_NS
         self.rv = 0
-        self.objects: dict[str, dict[str, AnyView]] = {kind: {} for kind in NEEDED_KINDS}
+        self.objects: dict[str, dict[str, AnyView]] = {kind: {} for kind in (*DECLARING_KINDS, *NEEDED_KINDS)}
         self.sessions: dict[str, int] = {}
         self.log: list[tuple[int, int, bytes, Decisions]] = []
         self.watched = Watch()
         self.epochs: list[tuple[int, Epoch]] = []
         if synced:
-            for kind in NEEDED_KINDS:
+            for kind in self.objects:
                 self.relist(kind)
 
     def send(self, event: e.AnyEvent) -> Decisions:

@@ -52,7 +52,7 @@ def test_b4_a_lost_claim_counts_until_it_is_gone() -> None:
 
 
 def test_a_migrations_second_pod_is_not_counted_again() -> None:
-    """An admitted pod of a VMI with a set is its own wherever it runs; the set counts until the last one goes."""
+    """C43: an admitted pod of a VMI with a set is its own wherever it runs; the set counts until the last one goes."""
     world = Tenancy()
     world.scene.show(NodeView("n2", "", "", ready=True, allocatable={L40S: 4, "cpu": 64_000}))
     world.budget(A, l40s=2)

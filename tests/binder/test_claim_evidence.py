@@ -99,3 +99,18 @@ def test_a_template_claim_without_its_mark_is_no_order() -> None:
 
     assert scene.show(replace(CLAIM, rv="", template=False)) == ()
     assert scene.book.state.holdings == {}
+
+
+def test_a_placed_claim_counts_as_decided_before_its_status_says_so() -> None:
+    """T24: its class is edited before its status is written: the launcher asks for what it was decided under."""
+    scene = a_scene()
+    scene.show(replace(CLAIM, rv=""))
+    edited = scene.newer(ClassView("l40s", "uid-l40s", "", resource="nvidia.com/NEW", mode="Passthrough"))
+    scene.watch("gpuclasses", [edited])
+
+    answer, *_ = scene.send(
+        VmiRequest("r", "t", "vm", "kubevirt", '[{"claimName":"mine"}]', classes=(edited,), claims=(CLAIM,))
+    )
+
+    assert isinstance(answer, VmiAdmitted)
+    assert [entry.resource for entry in answer.entries] == [L40S]

@@ -17,7 +17,8 @@ from binder.settings import settings_digest
 from binder.slices import NotASlice, cut, load
 from binder.state import empty_state
 from binder.step import RULES_VERSION, apply, step
-from binder.telling import about_event, told_event
+from binder.subjects import about_event
+from binder.telling import told_event
 from binder.tip import START, BrokenLog, advance, canonical
 from schemas import decisions as d
 from schemas.chain import EventsDigest

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.decide_set import claim_name
 from binder.evolve import BYTES_PER_INPUT_MAX, SETS_PER_INPUT_MAX, is_dirty
-from binder.evolve_sets import RETRY_NS_MAX
+from binder.evolve_holdings import RETRY_NS_MAX
 from binder.invariants import check
 from binder.settings import read_settings
 from binder.state import NEEDED_KINDS, Admitted, GpuSet, empty_state

@@ -8,7 +8,8 @@ import pytest
 
 from binder.access import Access
 from binder.jetstream import connect
-from binder.journal import Unavailable, Unclear
+from binder.journal import Full, Unavailable, Unclear
+from binder.stream_api import ApiError, refusal
 from schemas.streams import ASK_DRY_RUN, DECISIONS, EVENTS, EVENTS_TICK, STREAMS
 from tests.binder.conftest import NatsStand
 from tests.binder.waiting import eventually, patient, true
@@ -54,13 +55,33 @@ async def test_a_stream_without_a_taker_is_a_clear_refusal(one: NatsStand) -> No
         await journal.append(DECISIONS, EVENTS_TICK, b"", message_id="b")
 
 
+async def test_a_question_that_nobody_heard_is_put_again(one: NatsStand) -> None:
+    """While a cluster elects a leader questions are lost: another is put long before the first one's time is up."""
+    await one.fresh()
+    async with NatsProxy(one.servers.port) as proxy:
+        journal = await one.journal(proxy.url, call_seconds=3600.0)
+        proxy.holds = lambda subject, _frame: not proxy.held and b".STREAM.INFO." in subject
+
+        assert (await journal.info(EVENTS)).last == 0
+        assert len(proxy.held) == 1
+
+
+@pytest.mark.parametrize("code", [(503, 10023), (500, 10047), (500, 10028), (400, 10002)])
+def test_storage_that_is_used_up_is_no_room(code: tuple[int, int]) -> None:
+    """T8: however the server spells it, a message that found no room may find some later, and ends no role."""
+    refused = refusal(ApiError(*code, description="resource limits exceeded for account"), EVENTS)
+
+    assert isinstance(refused, Full)
+    assert "more room" in str(refused)
+
+
 async def test_a_full_stream_is_unavailable(one: NatsStand) -> None:
     """T8: a stream at its limit refuses and keeps what it has."""
     full = tuple(msgspec.structs.replace(spec, max_bytes=2000) for spec in STREAMS)
     journal = await one.fresh(full)
     await journal.append(EVENTS, EVENTS_TICK, b"x" * 1500, message_id="a")
 
-    with pytest.raises(Unavailable, match="maximum bytes"):
+    with pytest.raises(Full, match="maximum bytes"):
         await journal.append(EVENTS, EVENTS_TICK, b"x" * 1500, message_id="b")
 
     assert (await journal.info(EVENTS)).last == 1

@@ -6,7 +6,14 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from binder.election import LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS, STILL_SECONDS, Election
+from binder.election import (
+    LEASE_SECONDS,
+    RENEW_DEADLINE_SECONDS,
+    RETRY_SECONDS,
+    STILL_SECONDS,
+    UNABLE_SECONDS,
+    Election,
+)
 from binder.kube import ApiError, Kube
 from deploy.world.apiserver import ApiServer
 from deploy.world.faults import Call, Fault, FaultyKube
@@ -19,7 +26,8 @@ class Process:
     """A process that takes part in one election. `worked`: when it began and when it stopped to work."""
 
     def __init__(self, kube: Kube, name: str, gone: Callable[[str], Awaitable[bool]]) -> None:
-        self.election = Election(kube, "system", "lease", name, gone=gone)
+        self.able = True
+        self.election = Election(kube, "system", "lease", name, gone=gone, able=lambda: self.able)
         self.worked: list[float] = []
         self._task = asyncio.create_task(self.election.lead(self._work))
 
@@ -139,6 +147,40 @@ async def test_a_holder_that_can_t_renew_stops_before_another_begins(api: ApiSer
     assert since < ended <= since + RENEW_DEADLINE_SECONDS + RETRY_SECONDS
     assert ended < began
     await asyncio.gather(first.end(), second.end())
+
+
+async def test_a_holder_that_can_t_work_lets_go(api: ApiServer) -> None:
+    """A leader that can renew and reaches no NATS would hold its lease for ever: it gives it back, and waits."""
+    first = Process(api, "first", Gone())
+    await first.lasts(RETRY_SECONDS)
+    second = Process(api, "second", Gone())
+    await second.lasts(UNABLE_SECONDS)
+    assert not second.worked
+    first.able, since = False, asyncio.get_running_loop().time()
+    await second.lasts(2 * UNABLE_SECONDS)
+
+    [(_, ended)] = first.spans
+    [(began, _)] = second.spans
+    assert since + UNABLE_SECONDS - RETRY_SECONDS <= ended <= since + UNABLE_SECONDS + 2 * RETRY_SECONDS
+    assert ended <= began <= ended + 2 * RETRY_SECONDS
+    await asyncio.gather(first.end(), second.end())
+
+
+async def test_who_can_t_work_takes_no_lease(api: ApiServer) -> None:
+    """A lease that stands free is taken once its work can be done, and a short disturbance costs none."""
+    process = Process(api, "first", Gone())
+    process.able = False
+    await process.lasts(60)
+    assert not process.worked
+
+    process.able = True
+    await process.lasts(2 * RETRY_SECONDS)
+    process.able = False
+    await process.lasts(UNABLE_SECONDS - 2 * RETRY_SECONDS)
+    process.able = True
+    await process.lasts(60)
+    assert len(process.spans) == 1
+    await process.end()
 
 
 async def test_a_renewal_whose_answer_is_lost_costs_nothing(api: ApiServer) -> None:

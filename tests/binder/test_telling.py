@@ -2,7 +2,8 @@
 
 import pytest
 
-from binder.telling import about_decision, about_event, told_decision
+from binder.subjects import about_decision, about_event
+from binder.telling import told_decision
 from schemas import decisions as d
 from schemas import events as e
 from schemas.objects import ClaimView, Gone, Stamp

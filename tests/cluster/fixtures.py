@@ -10,7 +10,8 @@ import pytest
 import pytest_asyncio
 
 import deploy
-from schemas.kinds import GPU_CLAIM, GPU_CLASS
+from schemas.kinds import GPU_BUDGET, GPU_CLAIM, GPU_CLASS, WORKLOAD
+from schemas.licences import COPY
 from tests.cluster.api import Api, Refused
 from tests.cluster.build import obtain
 from tests.cluster.controlplane import ControlPlane
@@ -95,16 +96,17 @@ async def nodes(api: Api) -> AsyncIterator[Nodes]:
 
 
 async def nothing_of_ours(api: Api) -> None:
-    """Remove every claim and class that another test left, and wait until none stands.
+    """Remove every object of ours that another test left, and wait until none stands: what it shows is another log's.
 
     Now and then the server ends a namespace and forgets a claim in it, which nobody collects any more; and what
     carries our finalizer waits for a program that runs no more.
     """
-    for kind in (GPU_CLAIM, GPU_CLASS):
-        for one in (await api.get(kind.path()))["items"]:
+    for kind in (GPU_CLAIM, GPU_CLASS, GPU_BUDGET, WORKLOAD, COPY):
+        listed = f"{kind.path()}?labelSelector={kind.labelled}" if kind.labelled else kind.path()
+        for one in (await api.get(listed))["items"]:
             path = kind.path(one["metadata"].get("namespace", ""), one["metadata"]["name"])
             with suppress(Refused):
                 await api.delete(path)
             with suppress(Refused):
                 await api.patch(path, {"metadata": {"finalizers": None}})
-        await api.until(kind.path(), lambda found: found is not None and not found["items"], seconds=60.0)
+        await api.until(listed, lambda found: found is not None and not found["items"], seconds=60.0)

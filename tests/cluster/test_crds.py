@@ -236,12 +236,13 @@ async def test_a_budget_is_shown_with_its_use_and_who_binds(api: Api, cluster: C
     made = await api.create(path, budget(hard))
     binds = [{"key": "gpus.cozystack.io", "namespace": "tenant-a", "budget": "b", "hard": 3, "used": 3}]
     body = {"used": {"gpus.cozystack.io": 3}, "binding": binds, "usage": "all 3/0", "boundBy": "tenant-a", "stamp": OLD}
+    body |= {"declared": {"gpus.cozystack.io": 4}, "asks": "all 4/0"}
     await api.patch(f"{path}/b/status", {"status": body})
     priorities, cells = await table(cluster, path, "b")
 
     assert made["spec"]["hard"] == hard
-    assert list(priorities) == ["Name", "Used", "Binds", "Age"]
-    assert list(cells.values())[:-1] == ["b", "all 3/0", "tenant-a"]
+    assert list(priorities) == ["Name", "Used", "Declared", "Binds", "Age"]
+    assert list(cells.values())[:-1] == ["b", "all 3/0", "all 4/0", "tenant-a"]
     with pytest.raises(Refused):
         await api.patch(f"{path}/b/status", {"status": {"stamp": OLD | {"sequence": 6}}})
 

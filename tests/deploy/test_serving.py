@@ -1,8 +1,10 @@
 """Roles kept running: what passes is tried again, what must stop the program stops it; the pages beside them."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,7 +16,7 @@ from binder.tip import BrokenLog
 from deploy import serving
 from deploy.child import fetch
 from deploy.cluster_in_memory import running
-from deploy.front_door import Door, address, hosts, prepare, register
+from deploy.front_door import Door, FrontDoor, address, hosts, register
 from deploy.serving import causes, kept
 from deploy.status_page import StatusPage
 from deploy.world.apiserver import ApiServer
@@ -144,33 +146,39 @@ def test_where_the_api_server_calls() -> None:
         with pytest.raises(ValueError, match="NAMESPACE/SERVICE"):
             address(wrong)
     assert hosts("https://192.0.2.7:8443") == ("192.0.2.7",)
-    assert hosts("a/b")[0] == "b.a.svc"
-    assert "localhost" in hosts("")
+    assert hosts(address("a/b"))[0] == "b.a.svc"
 
 
-async def test_webhooks_are_registered_and_updated(tmp_path: Path) -> None:
-    """Registering twice leaves one configuration, which names the newer authority."""
+async def test_webhooks_are_registered_and_updated() -> None:
+    """Registered twice, one of each sort stands, of the newer authority; the same is not written again."""
     api = ApiServer(resources=(CONFIGURATION, VALIDATING_CONFIGURATION))
     at = "https://192.0.2.7:8443"
 
-    first, second = prepare(Door(tmp_path / "one", at=at)), prepare(Door(tmp_path / "two", at=at))
-    await register(api, at, first)
-    one = msgspec.json.decode(await api.get(CONFIGURATION, "", CONFIGURATION_NAME))
-    await register(api, at, second)
-    other = msgspec.json.decode(await api.get(CONFIGURATION, "", CONFIGURATION_NAME))
+    async def registered(bundle: bytes) -> Any:  # noqa: ANN401 - any JSON
+        await register(api, at, bundle, "home")
+        return msgspec.json.decode(await api.get(CONFIGURATION, "", CONFIGURATION_NAME))
 
+    one, again, other = [await registered(bundle) for bundle in (b"first", b"first", b"second")]
+
+    assert one == again
     assert one["metadata"]["uid"] == other["metadata"]["uid"]
     bundles = {found["webhooks"][0]["clientConfig"]["caBundle"] for found in (one, other)}
     assert len(bundles) == 2
 
 
-def test_certificates_that_are_given_are_used(tmp_path: Path) -> None:
+async def test_certificates_that_are_given_are_used(tmp_path: Path) -> None:
     """Given files are served as they are, and vouched for by their authority, or by themselves."""
     for name in ("crt", "key", "ca"):
         (tmp_path / name).write_bytes(name.encode())
-
-    given = Door(tmp_path, tmp_path / "crt", tmp_path / "key", tmp_path / "ca")
+    at = "https://192.0.2.7:8443"
+    given = Door(tmp_path, tmp_path / "crt", tmp_path / "key", tmp_path / "ca", at)
+    alone = Door(tmp_path, tmp_path / "crt", tmp_path / "key", at=at)
 
     assert given.files == (tmp_path / "crt", tmp_path / "key")
-    assert prepare(given) == b"ca"
-    assert prepare(Door(tmp_path, tmp_path / "crt", tmp_path / "key")) == b"crt"
+    for door, bundle in ((given, b"ca"), (alone, b"crt")):
+        api = ApiServer(resources=(CONFIGURATION,))
+        front = FrontDoor(api, "gpubinder", door)
+        await front.begin()
+        await front.tell()
+        found = msgspec.json.decode(await api.get(CONFIGURATION, "", CONFIGURATION_NAME))
+        assert {one["clientConfig"]["caBundle"] for one in found["webhooks"]} == {b64encode(bundle).decode()}

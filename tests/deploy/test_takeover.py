@@ -12,15 +12,17 @@ from binder.anchor import Anchor
 from binder.kube import PatchKind
 from binder.logbook import append_genesis
 from binder.memory_journal import MemoryJournal
+from binder.snapshots import StateSnapshots
+from binder.state import empty_state
 from binder.tip import Tip
 from deploy import takeover
-from deploy.adopt import cluster_id
+from deploy.adopt import NotFresh, adopt_fresh, cluster_id, tip_of
 from deploy.cluster_in_memory import Cluster
 from deploy.takeover import NotAdoptable, beginning, look, take_over
 from schemas.decisions import HeldAdopted
 from schemas.frames import Genesis, decode_record
-from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, LEASE, NODE, Resource
-from schemas.names import ANCHOR_CONFIGMAP
+from schemas.kinds import CONFIGMAP, GPU_BUDGET, GPU_CLAIM, GPU_CLASS, LEASE, NODE, SECRET, WORKLOAD, Resource
+from schemas.names import ANCHOR_CONFIGMAP, CLASS_LABEL, STAMP_ANNOTATION
 from schemas.streams import DECISIONS, EVENTS, EVENTS_TICK
 
 HOME = "gpubinder"
@@ -89,6 +91,17 @@ async def test_the_log_keeps_its_name_where_an_anchor_tells_it(cluster: Cluster)
     assert await anchor.read() == tip
 
 
+async def test_snapshots_of_a_log_that_is_lost_are_forgotten(cluster: Cluster) -> None:
+    """T4: the log is lost and its snapshots are not: nobody goes on from one that stands nowhere in the new log."""
+    journal = MemoryJournal()
+    snapshots = StateSnapshots(journal, "test")
+    await snapshots.keep(empty_state(), Tip("mylog", 5, 2, 90, bytes(32), bytes(32), 70))
+
+    await take_over(cluster.api, journal, HOME, "test")
+
+    assert await snapshots.newest() is None
+
+
 async def test_an_anchor_that_cant_be_read_is_replaced(cluster: Cluster) -> None:
     """T4: whoever wrote nonsense into the ConfigMap has not ended the cluster."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ANCHOR_CONFIGMAP}, "data": {"logId": "x"}}
@@ -110,6 +123,17 @@ async def test_a_log_shorter_than_its_anchor_goes_on_in_its_streams(cluster: Clu
 
     assert (tip.log_id, tip.generation, tip.sequence, tip.covers_to) == ("mylog", 4, 2, 1)
     assert (await _genesis(journal, 2)).events_last == 1
+
+
+async def test_decisions_whose_inputs_are_lost_are_taken_over(cluster: Cluster) -> None:
+    """T3, T4: DECISIONS stands as its anchor says, and EVENTS ends before what it covers: nobody can follow it."""
+    journal = MemoryJournal()
+    genesis = Genesis("mylog", 1, await cluster_id(cluster.api), "test", adopts=True, events_last=7)
+    await Anchor(cluster.api, HOME).create(await tip_of(journal, await append_genesis(journal, genesis)))
+
+    tip = await take_over(cluster.api, journal, HOME, "test")
+
+    assert (tip.log_id, tip.generation, tip.sequence, tip.covers_to) == ("mylog", 4, 2, 0)
 
 
 async def test_an_adopt_cut_off_before_its_anchor_is_done_again(cluster: Cluster) -> None:
@@ -154,6 +178,59 @@ async def test_nothing_is_taken_over_beside_a_role_that_runs(cluster: Cluster, m
     role.cancel()
     assert (await journal.info(DECISIONS)).last == 0
     assert (await take_over(cluster.api, journal, HOME, "test")).generation == 4
+
+
+@pytest.mark.parametrize("shown", ["a licence copy", "a usage record", "a class", "a budget"])
+async def test_whatever_shows_a_generation_is_beaten_and_nothing_begins_below_it(shown: str) -> None:
+    """T4, T22: what a lost log wrote stands alone: it is no fresh cluster, and the next generation is above it."""
+    here = Cluster(())
+    for namespace in (HOME, "t"):
+        here.api.writes.seed_namespace(namespace)
+    note = {STAMP_ANNOTATION: "6.40.0"}
+    match shown:
+        case "a licence copy":
+            metadata = {"name": "gpu-licence-a", "labels": {CLASS_LABEL: "a"}, "annotations": note}
+            await _create(here, SECRET, "t", {"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+        case "a usage record":
+            body = {"apiVersion": WORKLOAD.api_version, "kind": WORKLOAD.kind}
+            await _create(here, WORKLOAD, "t", body | {"metadata": {"name": "gpuclaim-x", "annotations": note}})
+        case "a class":
+            await _create(here, GPU_CLASS, "", _object(GPU_CLASS, "a", {"resourceName": "g/a", "mode": "Passthrough"}))
+            await _stamped(here, GPU_CLASS, "", "a")
+        case _:
+            await _create(here, GPU_BUDGET, "t", _object(GPU_BUDGET, "b", {"hard": {"gpus.cozystack.io": 1}}))
+            await _stamped(here, GPU_BUDGET, "t", "b")
+
+    with pytest.raises(NotFresh, match=r"shows the decision 6\.40\.0, is left of an earlier life"):
+        await adopt_fresh(here.api, MemoryJournal(), HOME, "test")
+    tip = await take_over(here.api, MemoryJournal(), HOME, "test")
+
+    assert tip.generation == 7
+
+
+async def _stamped(here: Cluster, kind: Resource, namespace: str, name: str) -> None:
+    body = msgspec.json.encode({"status": {"stamp": {"generation": 6, "sequence": 40, "entry": 0}}})
+    await here.api.patch(kind, namespace, name, body, kind=PatchKind.MERGE, subresource="status")
+
+
+async def test_a_generation_that_nobody_can_have_begun_is_not_believed(cluster: Cluster) -> None:
+    """T22: an annotation is anybody's to write: one that would leave no number above it counts for nothing."""
+    body = {"apiVersion": WORKLOAD.api_version, "kind": WORKLOAD.kind}
+    note = {STAMP_ANNOTATION: "9223372036854775807.1.0"}
+    await _create(cluster, WORKLOAD, "t", body | {"metadata": {"name": "mine", "annotations": note}})
+
+    assert (await take_over(cluster.api, MemoryJournal(), HOME, "test")).generation == 4
+
+
+async def test_a_log_that_its_anchor_vouches_for_is_taken_over_where_objects_show_more(cluster: Cluster) -> None:
+    """T4: two logs served one cluster: what the other wrote refuses this one's writes until a generation above it."""
+    journal = MemoryJournal()
+    await append_genesis(journal, Genesis("mylog", 1, await cluster_id(cluster.api), "test"))
+    await Anchor(cluster.api, HOME).create(await tip_of(journal, 1))
+
+    tip = await take_over(cluster.api, journal, HOME, "test")
+
+    assert (tip.log_id, tip.generation, tip.sequence) == ("mylog", 4, 2)
 
 
 async def test_an_empty_cluster_is_not_taken_over() -> None:

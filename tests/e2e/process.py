@@ -7,6 +7,7 @@ from pathlib import Path
 
 from deploy.child import Child, fetch, free_ports
 
+GPUBINDER = (str(Path(sys.executable).parent / "gpubinder"),)
 ALL = ("binder", "ingest", "projector", "webhooks")
 
 
@@ -20,20 +21,30 @@ class Processes:
         self, directory: Path, *, nats: str, kubeconfig: Path, namespace: str, certificate: Path, key: Path
     ) -> None:
         self._directory = directory
-        self._common = ["--nats", nats, "--kubeconfig", str(kubeconfig), "--namespace", namespace]
+        self._nats, self._kubeconfig, self._namespace = nats, kubeconfig, namespace
         self._tls = ["--tls-cert", str(certificate), "--tls-key", str(key)]
         self.port, self.health_port = free_ports(2)
         self.children: dict[str, Child] = {}
 
     def start(
-        self, name: str, roles: Sequence[str], env: Mapping[str, str] | None = None, *, health: int = 0, port: int = 0
+        self,
+        name: str,
+        roles: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        *,
+        health: int = 0,
+        port: int = 0,
+        nats: str = "",
+        kubeconfig: Path | None = None,
+        program: Sequence[str] = GPUBINDER,
     ) -> Child:
         """Start a process that runs `roles`; it is known as `name` from then on.
 
         `health`: port of its status page. `port`: where its webhooks serve, unless where the API server calls.
+        `nats`, `kubeconfig`: a way of its own to NATS and the API server. `program`: another version of ours.
         """
-        argv: list[str] = [str(Path(sys.executable).parent / "gpubinder"), "run", *self._common]
-        argv += ["--status-port", str(health)]
+        argv = [*program, "run", "--nats", nats or self._nats, "--kubeconfig", str(kubeconfig or self._kubeconfig)]
+        argv += ["--namespace", self._namespace, "--status-port", str(health)]
         for role in roles:
             argv += ["--role", role]
         if "webhooks" in roles:

@@ -16,7 +16,6 @@ from binder.state import State
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.adopt import adopt_fresh
-from deploy.front_door import validating
 from deploy.local import LocalNats, LocalNatsCluster
 from schemas.admission import CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 from schemas.decisions import SetBooked, SetClosed, SetOpened, SetPlaced, SetReleased, SetWaits
@@ -34,6 +33,7 @@ from tests.e2e.process import ALL, Processes
 from tests.e2e.tenant import SECONDS, Tenant, eventually, vm_body
 from tests.e2e.witness import Witness, gates, pinned_node
 from webhooks.configuration import webhook_configuration
+from webhooks.registration import validating
 
 VMS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -192,7 +192,7 @@ async def stack(
     await create_streams(here.journal, replicas=len(urls))
     await nothing_of_ours(api)
     await adopt_fresh(here.kube, here.journal, here.system, "test")
-    await _register(api, f"https://127.0.0.1:{here.processes.port}", plane.authority.pem)
+    await _register(api, f"https://127.0.0.1:{here.processes.port}", plane.authority.pem, here.system)
     try:
         if bare:
             yield here
@@ -215,8 +215,8 @@ async def stack(
     assert not here.witness.broken, here.witness.broken
 
 
-async def _register(api: Api, where: str, authority: bytes) -> None:
-    await api.create(VALIDATING_CONFIGURATION.path(), validating(where, authority))
+async def _register(api: Api, where: str, authority: bytes, system: str) -> None:
+    await api.create(VALIDATING_CONFIGURATION.path(), validating(where, authority, system))
     await api.create(CONFIGURATIONS, webhook_configuration(where, authority))
 
 

@@ -5,8 +5,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
-from schemas.kinds import GPU_CLAIM, GPU_CLASS, POD, VM, VMI
-from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, POD, VM, VMI
+from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE, VGPU_LABEL
 from tests.cluster.api import Api, Object
 from tests.cluster.nodes import Nodes
 from tests.e2e.witness import gates
@@ -58,6 +58,10 @@ class Tenant:
         body = {"metadata": {"name": name}, "spec": {"resourceName": resource, "mode": mode, **spec}}
         await self.api.create(GPU_CLASS.path(), {"apiVersion": GPU_CLASS.api_version, "kind": GPU_CLASS.kind, **body})
         self._classes.append(name)
+
+    async def entitle(self) -> None:
+        """Let the tenant have vGPUs (A5)."""
+        await self.api.patch(NAMESPACE.path(name=self.tenant), {"metadata": {"labels": {VGPU_LABEL: "true"}}})
 
     async def vm(
         self,
@@ -144,6 +148,14 @@ class Tenant:
         vmi = await self.api.until(VMI.path(self.tenant, vm), runs, seconds)
         assert vmi is not None
         return str(vmi["status"]["nodeName"])
+
+    async def pinned(self, vm: str, seconds: float = SECONDS) -> None:
+        """Wait until a launcher of the VM has been let go."""
+
+        async def let_go() -> bool:
+            return any(not gates(pod) for pod in await self.launchers(vm))
+
+        await eventually(let_go, f"the launcher of {vm} is let go", seconds)
 
     async def bound(self, vm: str) -> list[str]:
         """Wait until all claims of a VM, at least one, are Bound; return their nodes."""

@@ -7,7 +7,8 @@ from deploy.child import Child
 from deploy.local import LocalNats
 from schemas.decisions import Adopted, SetAdopted
 from schemas.frames import Frame, decode_record
-from schemas.kinds import POD
+from schemas.kinds import POD, WORKLOAD
+from schemas.names import STAMP_ANNOTATION
 from schemas.streams import DECISIONS
 from tests.cluster.nodes import L40S
 from tests.deploy.command import Ran, gpubinder
@@ -67,7 +68,7 @@ async def busy(program: Stack) -> None:
 async def test_a_cluster_is_taken_over_after_the_log_was_lost(program: Stack) -> None:
     """T4, T22: VMs run on, a gated one waits on, held claims stay; then VMs stop and start as ever."""
     await busy(program)
-    before = await started(program)
+    before, kept = await started(program), await records(program)
 
     await lose_the_log(program)
     refused = program.processes.start("gpubinder", ["binder"])
@@ -87,6 +88,7 @@ async def test_a_cluster_is_taken_over_after_the_log_was_lost(program: Stack) ->
     await all_roles(program)
     await shown_anew(program)
     assert await started(program) == before
+    await eventually(lambda: recorded_anew(program, kept), "records go on under the new generation")
     state = await program.told()
     assert (state.generation, state.adopting) == (2, False)
     assert {f"{one.claim.name} {one.node}" for one in state.holdings.values()} == {"mine n1", "idle n1"}
@@ -103,6 +105,80 @@ async def test_a_cluster_is_taken_over_after_the_log_was_lost(program: Stack) ->
     assert (await started(program))["late"] == before["late"]
     await adopted_once(program)
     assert (await program.verified()).chain_only == 0
+
+
+async def test_a_store_restored_from_an_older_backup_is_taken_over(program: Stack) -> None:
+    """T3, T4, T22: the tail is lost: nobody leads on what is left; taken over in the standing streams, all go on."""
+    assert isinstance(program.nats, LocalNats)
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 3})
+    await program.order("mine", "l40s")
+    await program.held("mine", "Bound", node="n1")
+    await program.vm("own", [("l40s", 1)])
+    assert await program.running("own") == "n1"
+    store = program.nats.server.directory / "data"
+    backup = store.with_name("backup")
+    program.nats.server.kill()
+    shutil.copytree(store, backup)
+    await program.nats.server.start()
+    await program.ready()
+    await program.vm("user", [("l40s", 1)])
+    assert await program.running("user") == "n1"
+    await program.vm("late", [("l40s", 1)])
+    await program.waiting("late", "NoRoom")
+    before, kept = await started(program), await records(program)
+
+    for child in program.processes.children.values():
+        child.kill()
+    program.nats.server.kill()
+    shutil.rmtree(store)
+    shutil.copytree(backup, store)
+    await program.nats.server.start()
+    refused = program.processes.start("gpubinder", ["binder"])
+    await eventually(lambda: ended(refused), "a binder over a log without its tail ends")
+    said = " ".join(refused.tail().split())
+    assert "acknowledged decisions are lost" in said, said
+    assert "gpubinder adopt" in said, said
+    done = await adopt(program)
+    assert done.code == 0, done.err
+    assert f"{program.tenant}/user is on n1" in done.out, done.out
+
+    # Launchers are created while the cluster is taken over.
+    await program.vm("fresh", [("l40s", 1)])
+    await all_roles(program)
+    await program.waiting("fresh", "NoRoom")
+    await shown_anew(program)
+    assert await started(program) == before
+    await eventually(lambda: recorded_anew(program, kept), "records go on under the new generation")
+    await program.stop("user")
+    # The wait of who waited before begins anew with the generation: who is first is not told by the old log.
+    winner = await eventually(lambda: placed(program, "late", "fresh"), "one of those who wait has its place")
+    assert await program.running(winner) == "n1"
+    state = await program.told()
+    assert (state.generation, len([one for one in state.sets.values() if one.node])) == (2, 2)
+    await program.verified()
+
+
+async def placed(program: Stack, *vms: str) -> str:
+    """Return the first of these VMs whose claims are Bound, '' while there is none."""
+    for vm in vms:
+        shown = [(claim.get("status") or {}).get("phase") for claim in await program.claims(vm)]
+        if shown and all(phase == "Bound" for phase in shown):
+            return vm
+    return ""
+
+
+async def records(program: Stack) -> dict[str, str]:
+    """Return the usage records by name, each with its uid: one that was made anew is another one."""
+    listed = await program.api.get(WORKLOAD.path(program.tenant))
+    return {one["metadata"]["name"]: one["metadata"]["uid"] for one in listed["items"]}
+
+
+async def recorded_anew(program: Stack, kept: dict[str, str]) -> bool:
+    """Say whether all these records stand, and show decisions of the new generation."""
+    listed = (await program.api.get(WORKLOAD.path(program.tenant)))["items"]
+    stamps = {one["metadata"]["uid"]: one["metadata"]["annotations"][STAMP_ANNOTATION] for one in listed}
+    return all(stamps.get(uid, "").startswith("2.") for uid in kept.values())
 
 
 async def ended(child: Child) -> bool:

@@ -143,8 +143,8 @@ async def test_budgets_are_a_table_that_answers(program: Stack, family: Family) 
     async with session.get(GPU_BUDGET.path(family.child.tenant), headers=accept) as answer:
         shown = await answer.json(content_type=None)
 
-    assert [column["name"] for column in shown["columnDefinitions"]] == ["Name", "Used", "Binds", "Age"]
-    assert shown["rows"][0]["cells"][:3] == ["b", "l40s 2/9", f"{family.parent.tenant}: l40s 2/2"]
+    assert [column["name"] for column in shown["columnDefinitions"]] == ["Name", "Used", "Declared", "Binds", "Age"]
+    assert shown["rows"][0]["cells"][:4] == ["b", "l40s 2/9", "l40s 2/9", f"{family.parent.tenant}: l40s 2/2"]
 
 
 async def test_orders_wait_for_a_budget_and_say_so(program: Stack, family: Family) -> None:

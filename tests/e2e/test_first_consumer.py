@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from deploy.world.virt_names import DATA_VOLUME, WFFC
-from schemas.kinds import CRD, NODE, PV, PVC
+from deploy.world.virt_names import WFFC
+from schemas.kinds import CRD, DATA_VOLUME, NODE, PV, PVC
 from schemas.names import EPHEMERAL_ANNOTATION, HOSTNAME_LABEL
 from tests.cluster.api import Api, Object
 from tests.cluster.controlplane import ControlPlane

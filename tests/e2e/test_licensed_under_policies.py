@@ -73,6 +73,7 @@ async def _refused(program: Stack, path: str, change: object) -> bool:
 
 async def test_a_vm_starts_before_its_copy_is_there(program: Stack) -> None:
     """L5: a missing copy is refused by nobody; the class says what is missing (L3)."""
+    await program.entitle()
     await program.gpu_class("l40s-24c", L40S_24C, "VGPU", license={"secretName": "lic"})
     await program.node("n1", {L40S_24C: 2})
     await program.vm("vgpu", [("l40s-24c", 1)])

@@ -1,6 +1,7 @@
 """What the watches missed: deletions while the API server was away, and kinds that come late."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from tests.cluster.fixtures import KUBEVIRT_KINDS
 from tests.cluster.kubevirt import kubevirt_on
 from tests.cluster.nodes import L40S, Nodes
 from tests.e2e.process import ALL, answers
+from tests.e2e.recovery import Took
 from tests.e2e.stack import Stack, stack
 from tests.e2e.tenant import eventually
+from tests.e2e.test_kills import whole
 
 
 async def test_a_deletion_that_no_watch_saw_frees_its_units(parts: Stack) -> None:
@@ -58,6 +61,33 @@ async def test_an_api_server_that_is_killed_costs_time_alone(program: Stack) -> 
     assert len(program.witness.vmis["during"]) == 1
     assert len(await program.quiet()) == 2
     await program.verified()
+
+
+async def test_an_api_server_that_is_away_for_longer_than_leases_last(parts: Stack, took: Took) -> None:
+    """C22: every leader loses its lease and stops; once the server is back they lead again, without a restart."""
+    program = parts
+    await program.apart()
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 3})
+    await program.vm("before", [("l40s", 1)])
+    await program.running("before")
+    await program.vm("during", [("l40s", 1)])
+    program.plane.kill("kube-apiserver")
+
+    async def all_stopped() -> bool:
+        elected = ("binder", "ingest", "projector")
+        return all("lease not renewed in time" in program.processes.children[name].tail() for name in elected)
+
+    await eventually(all_stopped, "every leader has lost its lease")
+    since = time.monotonic()
+    await program.plane.revive("kube-apiserver")
+    took("API server back after longer than leases last: it answers", since)
+    await program.vm("after", [("l40s", 1)])
+    await asyncio.gather(*(program.pinned(name) for name in ("during", "after")))
+    took("API server back after longer than leases last: next pin", since)
+
+    await asyncio.gather(*(program.running(name) for name in ("during", "after")))
+    await whole(program, running=3)
 
 
 async def removed(api: Api) -> None:

@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from deploy.local import LocalNats, LocalNatsCluster, NatsServer
+from deploy.local import LocalNats, LocalNatsCluster
 from schemas.streams import DECISIONS, EVENTS
 from tests.cluster.nodes import L40S
 from tests.e2e.stack import Stack
 from tests.e2e.tenant import eventually
 from tests.e2e.test_kills import STEPS, whole
+from tests.servers import stream_leader
 
 
 async def test_nats_killed_at_each_step_costs_nothing(parts: Stack) -> None:
@@ -37,18 +38,6 @@ async def test_nats_killed_at_each_step_costs_nothing(parts: Stack) -> None:
             raise
 
     await whole(program, running=len(STEPS))
-
-
-async def stream_leader(cluster: LocalNatsCluster, stream: str) -> NatsServer:
-    """Return the member that leads a stream."""
-
-    async def led() -> str:
-        member = next(server for server in cluster.servers if server.child.running)
-        page = await member.page("/jsz?streams=true")
-        details = [entry for account in page["account_details"] for entry in account["stream_detail"]]
-        return next((entry["cluster"].get("leader", "") for entry in details if entry["name"] == stream), "")
-
-    return cluster.named(await eventually(led, f"{stream} has a leader"))
 
 
 # The client library leaves a connection to a frozen server, which never says hello, to the garbage collector.

@@ -11,6 +11,7 @@ from tests.e2e.witness import gates, pinned_node
 
 async def test_sets_land_whole_and_the_next_waits_until_one_ends(program: Stack) -> None:
     """Two vGPU units and two cards land whole on a node each; a third VM waits with a reason, then gets the place."""
+    await program.entitle()
     await program.gpu_class("l40s-24c", L40S_24C, "VGPU", maxCount=2)
     await program.gpu_class("l40s", L40S)
     await program.node("n1", {L40S_24C: 2})

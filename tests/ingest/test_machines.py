@@ -2,14 +2,16 @@
 
 import pytest
 
-from ingest.machines import read_kubevirt, read_vm, read_vmi
+from ingest.machines import read_kubevirt, read_pool, read_replica_set, read_vm, read_vmi
 from schemas.objects import (
     Gone,
     KubeVirtView,
+    PoolView,
+    ReplicaSetView,
     VmiView,
     VmView,
 )
-from tests.ingest.given import POD_UID, UID, VMI_UID, seen
+from tests.ingest.given import POD_UID, UID, VMI_UID, given, raw, seen
 
 GPUS = '[{"className":"l40s-24c","count":2}]'
 
@@ -72,3 +74,29 @@ def test_the_permitted_devices_are_a_table_or_none() -> None:
     assert read_kubevirt(seen("kubevirt", spec__configuration={"permittedHostDevices": {}})).permitted == ()
     assert read_kubevirt(seen("kubevirt", spec__configuration={})).permitted is None
     assert read_kubevirt(seen("kubevirt", spec={})).permitted is None
+
+
+@pytest.mark.parametrize(("replicas", "count"), [(3, 3), (0, 0), (None, 1)])
+def test_pools_and_replica_sets_show_their_templates_entries(replicas: int | None, count: int) -> None:
+    """B2: entries of the VMIs to come, and how many; one where nothing is said. Without entries they don't matter."""
+    template = given("vm")["spec"]["template"]
+    head = {"name": "many", "uid": "u", "resourceVersion": "7", "namespace": "tenant-a"}
+    made = {"spec": {"template": template}}
+    pool = {"metadata": head, "spec": {"replicas": replicas, "virtualMachineTemplate": made}}
+    replica_set = {"metadata": head, "spec": {"replicas": replicas, "template": template}}
+
+    assert read_pool(raw(pool)) == PoolView("many", "u", "7", "tenant-a", gpus=GPUS, replicas=count)
+    assert read_replica_set(raw(replica_set)) == ReplicaSetView("many", "u", "7", "tenant-a", gpus=GPUS, replicas=count)
+    for read, spec in ((read_pool, {"virtualMachineTemplate": None}), (read_replica_set, {"template": {}})):
+        assert isinstance(read(raw({"metadata": head, "spec": spec})), Gone)
+
+
+def test_a_vm_shows_the_pool_it_is_of() -> None:
+    """B2: its controller's uid; what merely owns it is none."""
+    owner = {"apiVersion": "pool.kubevirt.io/v1beta1", "kind": "VirtualMachinePool", "name": "p", "uid": "pool"}
+    mine = read_vm(seen("vm", metadata__ownerReferences=[owner | {"controller": True}]))
+    other = read_vm(seen("vm", metadata__ownerReferences=[owner]))
+
+    assert isinstance(mine, VmView)
+    assert isinstance(other, VmView)
+    assert (mine.owner_uid, other.owner_uid) == ("pool", "")

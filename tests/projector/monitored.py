@@ -8,7 +8,7 @@ from binder.kube import Kube
 from deploy.world.apiserver import ApiServer
 from deploy.world.collector import Collector
 from projector.accounting import Accounting
-from schemas.kinds import POD, PV, PVC, SERVICE, WORKLOAD, WORKLOAD_MONITOR
+from schemas.kinds import DATA_VOLUME, POD, PV, PVC, SERVICE, WORKLOAD, WORKLOAD_MONITOR
 from tests.projector.scene import SECONDS, Obj, Scene
 
 APP = {"app": "db"}
@@ -126,3 +126,23 @@ def resources(shown: Obj) -> Obj:
     """Return the amounts a record says."""
     found: Obj = shown["status"]["resources"]
     return found
+
+
+async def disk(scene: Scene, name: str, phase: str, labels: Obj | None = None) -> None:
+    """Create a DataVolume in a phase, '' for one that has none yet."""
+    await scene.create(DATA_VOLUME, {"metadata": {"name": name, "labels": APP if labels is None else labels}})
+    if phase:
+        await scene.patch(DATA_VOLUME, name, {"status": {"phase": phase}}, "status")
+
+
+async def tells(scene: Scene, name: str, message: str, *, operational: bool) -> None:
+    """Wait until a monitor's status tells this of its disks, and the one word for it."""
+    deadline = asyncio.get_running_loop().time() + SECONDS
+    while True:
+        status = (await scene.get(WORKLOAD_MONITOR, name)).get("status") or {}
+        word = "DataVolumeNotReady" if message else ""
+        shown = (status.get("message", ""), status.get("reason", ""), status.get("operational"))
+        if shown == (message, word, operational):
+            return
+        assert asyncio.get_running_loop().time() < deadline, status
+        await asyncio.sleep(0.02)

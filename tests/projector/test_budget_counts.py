@@ -10,6 +10,7 @@ from ingest.budgets import read_budget
 from projector.budget_counts import SECONDS_ABOVE, SECONDS_BETWEEN, BudgetCounts
 from schemas.kinds import GPU_BUDGET, NAMESPACE
 from schemas.names import BUDGET_TOTAL
+from schemas.objects import VmView
 from tests.binder.tenancy import L40S, Tenancy, key
 from tests.projector.faults import Refusal
 from tests.projector.scene import Obj, Scene, time_passes
@@ -35,10 +36,12 @@ async def shown(scene: Scene, namespace: str) -> Obj:
 
 
 async def test_a_budget_shows_what_is_held_under_it(scene: Scene) -> None:
-    """C28: used units of its keys, zeros included, and an older count is refused (T22)."""
+    """C28: used and declared units of its keys, zeros included, and an older count is refused (T22)."""
     world = Tenancy()
     await budget(scene, world, scene.namespace, l40s=4, total=9, h100=1)
     world.start(scene.namespace, "vm", l40s=3)
+    stopped = VmView("stopped", "", "", scene.namespace, gpus='[{"className":"l40s","count":2}]')
+    world.scene.show(stopped)
     world.raw(scene.namespace, "raw", l40s=1)
     await BudgetCounts(scene.kube).write(world.scene.book)
     status = await shown(scene, scene.namespace)
@@ -48,6 +51,8 @@ async def test_a_budget_shows_what_is_held_under_it(scene: Scene) -> None:
     await BudgetCounts(scene.kube).write(world.scene.book)
 
     assert status["used"] == {key("l40s"): 3, BUDGET_TOTAL: 3, key("h100"): 0}
+    assert status["declared"] == {key("l40s"): 5, BUDGET_TOTAL: 5, key("h100"): 0}
+    assert status["asks"] == "h100 0/1, l40s 5/4, total 5/9"
     assert (status["usage"], status["boundBy"]) == ("h100 0/1, l40s 3/4, total 3/9", "itself")
     assert await shown(scene, scene.namespace) == status
 

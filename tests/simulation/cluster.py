@@ -18,10 +18,22 @@ from deploy.world.scheduler import Scheduler
 from deploy.world.virt_names import CONTROLLER_ACCOUNT, CONTROLLER_REVISION, SECRET, account
 from deploy.world.virt_webhooks import VirtApi
 from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE, NODE, PV, PVC, Resource
-from schemas.names import HOSTNAME_LABEL
+from schemas.names import HOSTNAME_LABEL, VGPU_LABEL
 from tests.simulation.chance import Chance
 from tests.simulation.disks import Disks, volume
-from tests.simulation.labels import CARD, CLASSES, KUBEVIRT_NAMESPACE, SLICE, SYSTEM, TAINT_KEY, TENANTS, ZONE, ZONES
+from tests.simulation.labels import (
+    CARD,
+    CLASSES,
+    KUBEVIRT_NAMESPACE,
+    OTHER_NAME,
+    ROOT,
+    SLICE,
+    SYSTEM,
+    TAINT_KEY,
+    TENANTS,
+    ZONE,
+    ZONES,
+)
 from tests.simulation.lanes import Lane, running
 
 BORN_S = 1_700_000_000.0
@@ -33,6 +45,7 @@ class Setting(msgspec.Struct, frozen=True):
     """What a world begins with: cards and slices of each node, by number. `scarred`: the node that nobody heals.
 
     `policy`: the start policy, where it is not the default.
+    `permits`: KubeVirt permits cards under their other name too.
     """
 
     cards: tuple[int, ...] = (2, 2)
@@ -49,6 +62,7 @@ class Setting(msgspec.Struct, frozen=True):
     snapshot_every: int = 20_000
     scarred: int | None = None
     policy: str = ""
+    permits: bool = False
 
 
 class WorldClock:
@@ -76,7 +90,7 @@ class Cluster:
         for resource in (*RESOURCES, SECRET, CONTROLLER_REVISION):
             self.api.serve(resource)
         install(self.api)
-        for name in (SYSTEM, KUBEVIRT_NAMESPACE):
+        for name in (SYSTEM, KUBEVIRT_NAMESPACE, ROOT):
             self._put(NAMESPACE, "", {"metadata": {"name": name}})
         for name in TENANTS:
             self.admit(name)
@@ -84,7 +98,7 @@ class Cluster:
             self._put(NODE, "", node(number, cards, slices))
         for name in CLASSES:
             self._put(GPU_CLASS, "", gpu_class(name))
-        self._put(KUBEVIRT, KUBEVIRT_NAMESPACE, _permissions())
+        self._put(KUBEVIRT, KUBEVIRT_NAMESPACE, _permissions(other=setting.permits))
         with running(lane):
             self.kubevirt = KubeVirt(
                 self.api.as_user(account(KUBEVIRT_NAMESPACE, CONTROLLER_ACCOUNT)),
@@ -117,7 +131,7 @@ class Cluster:
 
     def admit(self, tenant: str) -> None:
         """Give a tenant its namespace, and a disk in each zone."""
-        self._put(NAMESPACE, "", {"metadata": {"name": tenant}})
+        self._put(NAMESPACE, "", {"metadata": {"name": tenant, "labels": {VGPU_LABEL: "true"}}})
         for zone in ZONES:
             name = f"disk-{zone}"
             if self.find(PV, f"{tenant}-{name}") is None:
@@ -183,16 +197,17 @@ def allocatable(devices: Mapping[str, int]) -> Mapping[str, str]:
 
 
 def gpu_class(name: str) -> Obj:
-    """Return a class."""
+    """Return a class; one that is no class of the beginning has the cards' name."""
     mode, most = ("VGPU", 2) if name == "slice" else ("Passthrough", 4)
     tolerations = [{"key": TAINT_KEY, "operator": "Exists"}]
-    spec = {"resourceName": CLASSES[name], "mode": mode, "maxCount": most, "tolerations": tolerations}
+    spec = {"resourceName": CLASSES.get(name, CARD), "mode": mode, "maxCount": most, "tolerations": tolerations}
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def _permissions() -> Obj:
+def _permissions(*, other: bool) -> Obj:
+    cards = (CARD, OTHER_NAME) if other else (CARD,)
     table = {
-        "pciHostDevices": [{"pciVendorSelector": "10DE:26B9", "resourceName": CARD}],
+        "pciHostDevices": [{"pciVendorSelector": "10DE:26B9", "resourceName": name} for name in cards],
         "mediatedDevices": [{"mdevNameSelector": "NVIDIA L40S-24C", "resourceName": SLICE}],
     }
     return {"metadata": {"name": "kubevirt"}, "spec": {"configuration": {"permittedHostDevices": table}}}

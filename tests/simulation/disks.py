@@ -6,8 +6,7 @@ from deploy.world.apiserver import ApiServer
 from deploy.world.history import Change
 from deploy.world.manifests import Obj, controller_of, dig, encode, meta
 from deploy.world.parts import Part
-from deploy.world.virt_names import DATA_VOLUME
-from schemas.kinds import NODE, POD, PV, PVC
+from schemas.kinds import DATA_VOLUME, NODE, POD, PV, PVC
 from tests.simulation.labels import ZONE
 
 

@@ -10,7 +10,10 @@ from schemas.objects import AnyView, ClaimView, Gone
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A held claim. `attached`: uid of the VMI that holds it; `lost`, `reason`: as last decided."""
+    """A held claim. `attached`: uid of the VMI that holds it; `lost`, `reason`: as last decided.
+
+    `was_placed`: it was on a node once.
+    """
 
     key: str
     uid: str
@@ -22,6 +25,12 @@ class Held(msgspec.Struct, frozen=True):
     reason: str = ""
     attached: str = ""
     freed: bool = False
+    was_placed: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts against budgets: it is on a node, or Lost after it was on one (B4)."""
+        return bool(self.node) or bool(self.lost and self.was_placed)
 
 
 class HeldClaims:
@@ -47,15 +56,28 @@ class HeldClaims:
         match decision:
             case d.SetOpened():
                 self._attach(decision)
-            case d.SetPlaced():
+            case d.SetBooked():
+                self._attach(decision)
                 for one in self.of(decision.vmi.uid):
                     self._put(one, node=decision.node, lost="", reason="")
+            case d.SetPlaced():
+                for one in self.of(decision.vmi.uid):
+                    self._put(one, node=decision.node, lost="", reason="", was_placed=True)
             case d.SetClosed():
                 for one in self.of(decision.vmi.uid):
                     self._put(one, attached="")
+            case d.SetAdopted():
+                for claim, one in self.named(decision.vmi.namespace, decision.held):
+                    self._put(
+                        one, node=decision.node, attached=decision.vmi.uid, resource=claim.resource, was_placed=True
+                    )
+            case d.HeldAdopted():
+                for claim, one in self.named(decision.namespace, decision.claims):
+                    lost = str(decision.lost) if decision.lost is not None else ""
+                    self._put(one, node=decision.node, resource=claim.resource, lost=lost, was_placed=True)
             case d.HeldPlaced():
                 for claim, one in self.named(decision.namespace, decision.claims):
-                    self._put(one, node=decision.node, resource=claim.resource, lost="", reason="")
+                    self._put(one, node=decision.node, resource=claim.resource, lost="", reason="", was_placed=True)
             case d.HeldLost():
                 for _, one in self.named(decision.namespace, decision.claims):
                     self._put(one, node="", lost=str(decision.reason), reason="")
@@ -69,7 +91,7 @@ class HeldClaims:
             case _:
                 pass
 
-    def _attach(self, decision: d.SetOpened) -> None:
+    def _attach(self, decision: d.SetOpened | d.SetBooked) -> None:
         named = {one.key: claim for claim, one in self.named(decision.vmi.namespace, decision.held)}
         for one in self.of(decision.vmi.uid):
             if one.key not in named:

@@ -2,11 +2,17 @@
 
 SYSTEM = "gpubinder-system"
 KUBEVIRT_NAMESPACE = "kubevirt"
-TENANTS = ("tenant-a", "tenant-b")
+TENANTS = ("tenant-a", "tenant-a-b")
+"""Where VMs are: the second is below the first, and both below the root."""
+ROOT = "tenant-root"
+LEVELS = (ROOT, *TENANTS)
 CARD = "nvidia.com/AD102GL_L40S"
 SLICE = "nvidia.com/NVIDIA_L40S-24C"
 OTHER_NAME = "nvidia.com/GRID_L40S"
+DEVICES = (CARD, SLICE, OTHER_NAME)
 CLASSES = {"card": CARD, "slice": SLICE}
+TWIN = "twin"
+"""A class that somebody makes under the resource name of another."""
 TAINT_KEY = "nvidia.com/gpu"
 ZONE = "topology.kubernetes.io/zone"
 ZONES = ("zone-a", "zone-b")

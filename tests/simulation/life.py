@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from binder.memory_journal import MemoryJournal
 from binder.tip import canonical
-from deploy.world.manifests import key_of, meta
-from schemas.kinds import GPU_CLASS, NODE, POD, PVC, VM
+from deploy.world.manifests import dig, key_of, meta
+from schemas.kinds import CONFIGMAP, GPU_CLASS, NODE, POD, PVC, VM
+from schemas.names import SETTING_PAUSED, SETTINGS_CONFIGMAP
 from schemas.reasons import Order
 from schemas.streams import DECISIONS, EVENTS
 from tests.simulation.acts.act import Step
@@ -17,8 +19,10 @@ from tests.simulation.acts.machines import AddNode, NodeUp, PluginBack, Refuses,
 from tests.simulation.acts.strangers import LetGo, Pause, Ungate
 from tests.simulation.acts.tenants import CreateClass, create_disk, has_own_disk
 from tests.simulation.cluster import Setting, node_name
-from tests.simulation.labels import CARD, CLASSES, TENANTS
+from tests.simulation.labels import CARD, CLASSES, SYSTEM, TENANTS
 from tests.simulation.lanes import NeverRests
+from tests.simulation.laws.budgets import Budgeted, BudgetShown, Woken
+from tests.simulation.laws.classes import Elder, Named, Tolerated
 from tests.simulation.laws.endings import Gone, Served
 from tests.simulation.laws.health import Health
 from tests.simulation.laws.holdings import Holds, Together
@@ -32,14 +36,15 @@ from tests.simulation.laws.room import Kept, Room
 from tests.simulation.laws.seen import Seen
 from tests.simulation.laws.sets import Shown, Told, Whole
 from tests.simulation.laws.skips import Spared
+from tests.simulation.laws.takeovers import TakenOver
 from tests.simulation.picture import Picture
 from tests.simulation.script import VMS
 from tests.simulation.story import spelled
 from tests.simulation.world import World, worlds_own_chance
 
 LAWS: tuple[type[Law], ...] = (
-    Room, Kept, Pins, OneStart, Whole, Holds, Together, Told, Shown, Gone, Served, Ordered, Recorded, Promises, Proven,
-    Measure, Patient, Spared, Seen, Health,
+    Budgeted, BudgetShown, Woken, TakenOver, Named, Tolerated, Elder, Room, Kept, Pins, OneStart, Whole, Holds,
+    Together, Told, Shown, Gone, Served, Ordered, Recorded, Promises, Proven, Measure, Patient, Spared, Seen, Health,
 )  # fmt: skip
 STEPS = 32
 """Acts of a world, unless told otherwise."""
@@ -73,12 +78,24 @@ class Lived(msgspec.Struct):
 class Life:
     """A world under its laws."""
 
-    def __init__(self, seed: int, setting: Setting, tell: Callable[[World, str], None] = lambda _, __: None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        setting: Setting,
+        tell: Callable[[World, str], None] = lambda _, __: None,
+        laws: Sequence[type[Law]] = LAWS,
+    ) -> None:
         self.world = World(seed, setting)
         self.picture = Picture(self.world.journal)
-        self.laws = [law(self.world, self.picture) for law in LAWS]
+        self.laws = [law(self.world, self.picture) for law in laws]
         self.picture.listeners += [law.decided for law in self.laws]
+        self.world.on_new_log.append(self._begin_anew)
         self._tell = tell
+
+    def _begin_anew(self, journal: MemoryJournal) -> None:
+        self.picture.follow(journal)
+        for law in self.laws:
+            law.anew()
 
     def run(self, steps: Sequence[Step]) -> None:
         """Live through the acts. Raises `Broken`."""
@@ -176,20 +193,28 @@ def heal(world: World) -> None:
     for name in CLASSES:
         if world.cluster.find(GPU_CLASS, name) is None:
             CreateClass(name).begin(world)
-    EditClass("card", CARD).begin(world)
+    if dig(world.cluster.find(GPU_CLASS, "card") or {}, "spec", "resourceName") != CARD:
+        EditClass("card", CARD).begin(world)
     for number in range(VMS):
         Ungate(number).begin(world)
-    Pause(paused=False).begin(world)
-    Say(Order.RESUME).begin(world)
+    # Nobody is woken by a change that changes nothing: who was not woken before shows.
+    if dig(world.cluster.find(CONFIGMAP, f"{SYSTEM}/{SETTINGS_CONFIGMAP}") or {}, "data", SETTING_PAUSED) == "true":
+        Pause(paused=False).begin(world)
+    if world.halted:
+        Say(Order.RESUME).begin(world)
     for tenant in range(len(TENANTS)):
         CreateNamespace(tenant).begin(world)
 
 
 def lived(
-    seed: int, setting: Setting, steps: Sequence[Step], tell: Callable[[World, str], None] = lambda _, __: None
+    seed: int,
+    setting: Setting,
+    steps: Sequence[Step],
+    tell: Callable[[World, str], None] = lambda _, __: None,
+    laws: Sequence[type[Law]] = LAWS,
 ) -> Lived:
-    """Live a world and tell what became of it."""
-    life = Life(seed, setting, tell)
+    """Live a world under laws and tell what became of it."""
+    life = Life(seed, setting, tell, laws)
     world, broken = life.world, None
     # What the collector finds, and when, must not depend on the worlds before this one.
     if seed % COLLECT_EVERY == 0:

@@ -7,13 +7,14 @@ bookings as decisions said them. Whoever listens is told of each decision before
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from binder.memory_journal import MemoryJournal
 from schemas import decisions as d
 from schemas import events as e
-from schemas.frames import Epoch, Frame, decode_record
+from schemas.frames import Epoch, Frame, Genesis, decode_record
 from schemas.kinds import GPU_CLAIM
-from schemas.objects import AnyView, Gone, NodeView, PodView, Stamp, rv_after
+from schemas.objects import AnyView, Gone, NodeView, PodView, Stamp, TenantView, rv_after
 from schemas.streams import DECISIONS, EVENTS
 from tests.simulation.held import HeldClaims
 
@@ -67,6 +68,8 @@ class Picture:
         self.objects: dict[str, dict[str, AnyView]] = {}
         self.sessions: dict[str, Session] = {}
         self.claims: dict[str, tuple[d.TemplateClaim, ...]] = {}
+        self.names: dict[str, d.VmiId] = {}
+        self.admitted: dict[str, list[str]] = {}
         self.bookings: dict[str, Booking] = {}
         self.reasons: dict[str, str] = {}
         self.placed: dict[str, list[str]] = {}
@@ -74,8 +77,31 @@ class Picture:
         self.changed: dict[str, int] = {}
         self.held = HeldClaims()
         self.kept = ""
+        self.adopting = False
         self.rewinds = 0
         self.listeners: list[Listener] = []
+
+    def follow(self, journal: MemoryJournal) -> None:
+        """Go on with another log: what it has kept of this one is known. Its next generation begins anew."""
+        self._streams = journal.streams
+        self._decisions = len(self._streams[DECISIONS].messages)
+
+    def _begin(self, genesis: Genesis) -> None:
+        """Forget what another generation observed and decided (T4)."""
+        if genesis.adopts:
+            self.adopting, self.sequence = True, genesis.events_last
+            for table in (
+                self.objects,
+                self.sessions,
+                self.claims,
+                self.names,
+                self.admitted,
+                self.bookings,
+                self.reasons,
+            ):
+                table.clear()
+            self.held = HeldClaims()
+            self.kept = ""
 
     def catch_up(self) -> None:
         """Fold what the log holds by now."""
@@ -83,6 +109,8 @@ class Picture:
         while self._decisions < len(messages):
             record = decode_record(messages[self._decisions].body)
             self._decisions += 1
+            if isinstance(record, Genesis):
+                self._begin(record)
             if isinstance(record, Epoch):
                 self.epochs += 1
             if isinstance(record, Frame):
@@ -150,7 +178,7 @@ class Picture:
             session.listing.add(view.key)
         rewound = session.rewound and session.listing is not None
         if known is None or rewound or rv_after(view.rv, known.rv):
-            table[view.key] = view
+            table[view.key] = last_known(known, view) if isinstance(view, TenantView) else view
             self.held.see(view)
             if isinstance(view, NodeView) and _look(known) != _look(view):
                 self.changed[view.key] = self.sequence
@@ -181,21 +209,30 @@ class Picture:
         match decision:
             case d.NodeKept():
                 self.kept = decision.node
+            case d.PodAdmitted():
+                self.admitted.setdefault(decision.vmi.uid, []).append(decision.request)
             case d.SetOpened():
                 self.claims[decision.vmi.uid] = decision.claims
+                self.names[decision.vmi.uid] = decision.vmi
             case d.SetBooked():
                 self.claims[decision.vmi.uid] = decision.claims
                 self.booked.setdefault(decision.vmi.uid, []).append(decision.node)
                 self.bookings.setdefault(decision.vmi.uid, Booking(decision.node, "", "", decision.requests))
             case d.SetPlaced():
                 self._place(decision)
+            case d.LauncherAdopted():
+                self.admitted[decision.vmi.uid] = [*decision.requests]
+            case d.SetAdopted():
+                self._adopt(decision)
+            case d.Adopted():
+                self.adopting = False
             case d.SetWaits():
                 self.reasons[decision.vmi.uid] = decision.reason
             case d.SetReleased():
                 self.bookings.pop(decision.vmi.uid, None)
                 self.reasons.pop(decision.vmi.uid, None)
             case d.SetClosed():
-                for table in (self.bookings, self.claims, self.reasons):
+                for table in (self.bookings, self.claims, self.reasons, self.names):
                     table.pop(decision.vmi.uid, None)
             case _:
                 pass
@@ -209,6 +246,12 @@ class Picture:
         self.bookings[uid] = Booking(decision.node, decision.pod, decision.pod_uid, requests, former)
         self.placed.setdefault(decision.pod_uid, []).append(decision.node)
         self.reasons.pop(uid, None)
+
+    def _adopt(self, decision: d.SetAdopted) -> None:
+        uid, pod = decision.vmi.uid, self.pod(f"{decision.vmi.namespace}/{decision.pod}")
+        self.claims[uid], self.names[uid] = decision.claims, decision.vmi
+        requests = dict(pod.requests) if pod is not None else {}
+        self.bookings[uid] = Booking(decision.node, decision.pod, decision.pod_uid, requests, decision.former)
 
     def pod(self, key: str) -> PodView | None:
         """Return the pod as last observed."""
@@ -232,6 +275,14 @@ class Picture:
             if pod.node == node and not pod.ended and pod.uid not in own and not early:
                 total += pod.requests.get(resource, 0)
         return total
+
+
+def last_known(known: AnyView | None, view: TenantView) -> TenantView:
+    """Return a tenant's release with what was last known of the quotas that can't be read in it (B1)."""
+    before = known.hard if isinstance(known, TenantView) else {}
+    if view.opaque:
+        return replace(view, hard=before, unread=known.unread if isinstance(known, TenantView) else ())
+    return replace(view, hard=view.hard | {key: before[key] for key in view.unread if key in before})
 
 
 def _look(view: AnyView | None) -> tuple[object, ...]:

@@ -9,7 +9,6 @@ from prometheus_client import CollectorRegistry
 from binder.journal import Unclear
 from binder.service import Binder
 from deploy.cluster_in_memory import IN_PROCESS, hook_of
-from deploy.front_door import validating
 from deploy.roles import Place, run_binder, run_ingest, run_projector
 from deploy.serving import kept
 from deploy.world.manifests import Obj
@@ -21,6 +20,7 @@ from tests.simulation.lanes import Lane
 from webhooks.configuration import TIMEOUT_S, webhook_configuration
 from webhooks.metrics import Metrics
 from webhooks.service import Webhooks
+from webhooks.starts import start_webhook
 
 PROGRAM = "simulated"
 
@@ -91,7 +91,7 @@ class FrontDesk:
         self._pick = pick
         asked = {VMI_WEBHOOK: self._ask_vmi, POD_WEBHOOK: self._ask_pod, START_WEBHOOK: self._ask_start}
         configured: list[Obj] = [*webhook_configuration(IN_PROCESS, b"")["webhooks"]]
-        for one in (*configured, *validating(IN_PROCESS, b"")["webhooks"]):
+        for one in (*configured, start_webhook(IN_PROCESS, b"")):
             cluster.api.admit(hook_of(one, asked[one["name"]]))
 
     async def _ask_vmi(self, body: bytes) -> bytes:

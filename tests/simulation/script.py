@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from schemas.reasons import Order
+from tests.simulation.acts import budgets as b
 from tests.simulation.acts import holders as h
 from tests.simulation.acts import machines as m
 from tests.simulation.acts import strangers as s
@@ -11,7 +12,8 @@ from tests.simulation.acts import tenants as t
 from tests.simulation.acts import troubles as u
 from tests.simulation.acts.act import Act, Step
 from tests.simulation.cluster import Setting
-from tests.simulation.labels import CARD, OTHER_NAME
+from tests.simulation.labels import CARD, OTHER_NAME, TWIN
+from tests.simulation.takeover import ALL, COVERED, FEWER, WHOLE, Loss
 
 VMS = 7
 CLAIMS = 4
@@ -43,6 +45,19 @@ def _user(chance: random.Random, vm: int) -> t.CreateVm:
     claims = [vm % 2 + 2 * number for number in chance.sample(range(CLAIMS // 2), chance.choice((1, 1, 2)))]
     ask = chance.choice((t.NOTHING, t.NOTHING, 0, 4))
     return t.CreateVm(vm, ask, chance.choice((0, 0, 0, 1, 2)), claims=tuple(claims))
+
+
+def _limits(chance: random.Random, *, unread: bool = False) -> tuple[tuple[int, int], ...]:
+    """Return a budget's limits of some keys: small ones, so that they bind; now and then one that can't be read."""
+    keys = sorted(chance.sample(range(len(b.KEYS)), chance.choice((1, 1, 2, 3))))
+    choices = (0, 1, 1, 2, 2, 3, 4, *([b.UNREADABLE] * 2 if unread else ()))
+    return tuple((key, chance.choice(choices)) for key in keys)
+
+
+def _loss(chance: random.Random) -> Loss:
+    """Return what is left of a log."""
+    kept = chance.choice((0, 0, 300, 800, WHOLE))
+    return Loss(kept, chance.random() < 0.7, chance.random() < 0.5, chance.choice((COVERED, COVERED, ALL, FEWER)))
 
 
 def _node(chance: random.Random, setting: Setting) -> int:
@@ -82,9 +97,14 @@ OPERATOR: Sort = (
     (2, lambda c, _: h.SayOfClaim(Order.RELEASE, c.randrange(CLAIMS))),
 )
 CLASSES: Sort = (
-    (1, lambda c, _: t.DeleteClass(c.choice(("card", "slice")))),
-    (2, lambda c, _: t.CreateClass(c.choice(("card", "slice")))),
-    (1, lambda c, _: h.EditClass("card", c.choice((CARD, OTHER_NAME)))),
+    (2, lambda c, _: t.DeleteClass(c.choice(("card", "slice", TWIN)))),
+    (4, lambda c, _: t.CreateClass(c.choice(("card", "slice", TWIN)))),
+    (2, lambda c, _: h.EditClass("card", c.choice((CARD, OTHER_NAME)))),
+    (1, lambda c, _: h.EditClass(TWIN, c.choice((CARD, OTHER_NAME)))),
+    (1, lambda c, _: h.EditClass(c.choice(("card", "slice")), most=c.choice((1, 2, 4)))),
+    (1, lambda c, _: h.EditClass(c.choice(("card", "slice", TWIN)), tolerates=c.random() < 0.5)),
+    (2, lambda c, _: t.CreateVm(_vm(c), t.NOTHING - 1)),
+    (1, lambda c, _: h.OrderClaim(c.randrange(CLAIMS), TWIN)),
 )
 NODES: Sort = (
     (2, lambda c, w: m.NodeDown(_node(c, w), c.random() < 0.7)),
@@ -129,6 +149,7 @@ RESTORES: Sort = (
     (2, lambda _, __: u.Backup()),
     (1, lambda _, __: u.Restore()),
 )
+LOSSES: Sort = ((1, lambda c, _: u.LogLost(_loss(c))),)
 JOURNAL: Sort = (
     (1, lambda c, _: u.JournalAway(c.choice((0.5, 3.0)), _role(c))),
     (
@@ -140,10 +161,16 @@ JOURNAL: Sort = (
     (1, lambda c, _: u.Slow("journal", c.choice((0.3, 2.0)), c.choice((2.0, 6.0)), _role(c))),
     (1, lambda c, _: u.StampJump(c.choice((-50.0, -5.0, 5.0, 40.0)))),
 )
+BUDGETS: Sort = (
+    (6, lambda c, _: b.SetBudget(c.randrange(3), _limits(c), c.choice((0, 0, 1)))),
+    (2, lambda c, _: b.DropBudget(c.randrange(3), c.choice((0, 0, 1)))),
+    (2, lambda c, _: b.Release(c.randrange(2), _limits(c, unread=True))),
+    (1, lambda c, _: b.DropRelease(c.randrange(2))),
+)
 SORTS: dict[str, tuple[Sort, float, int]] = {
     "tenants": (TENANTS, 1.0, 10),
     "holders": (HOLDERS, 0.6, 7),
-    "classes": (CLASSES, 0.25, 1),
+    "classes": (CLASSES, 0.3, 3),
     "namespaces": (NAMESPACES, 0.15, 1),
     "operator": (OPERATOR, 0.35, 2),
     "nodes": (NODES, 0.6, 4),
@@ -152,6 +179,8 @@ SORTS: dict[str, tuple[Sort, float, int]] = {
     "api": (API, 0.5, 2),
     "restores": (RESTORES, 0.15, 2),
     "journal": (JOURNAL, 0.5, 2),
+    "budgets": (BUDGETS, 0.4, 4),
+    "losses": (LOSSES, 0.25, 1),
 }
 """Each sort of act: in how many worlds it happens, and how often there beside the others."""
 
@@ -178,13 +207,15 @@ def setting_of(seed: int) -> Setting:
         start_s=chance.choice((0.0, 0.0, 2.0, 15.0)),
         stop_s=chance.choice((0.0, 0.0, 3.0)),
         scarred=chance.randrange(nodes) if nodes > 1 and chance.random() < SCARRED else None,
+        permits=chance.random() < 0.5,
     )
 
 
 def script_of(seed: int, steps: int, sorts: Sequence[str] = ()) -> list[Step]:
     """Return the seed's acts: of the sorts that the seed draws, or of those named alone."""
     setting, chance = setting_of(seed), random.Random(f"script {seed}")
-    drawn = [name for name, (_, share, _) in SORTS.items() if chance.random() < share]
+    # Each sort by itself: one more changes nothing of the worlds without it.
+    drawn = [name for name, (_, share, _) in SORTS.items() if random.Random(f"{name} {seed}").random() < share]
     chosen = [SORTS[name] for name in sorts or drawn]
     script = []
     for _ in range(steps):

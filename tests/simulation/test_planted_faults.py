@@ -35,7 +35,7 @@ FAULTS: tuple[tuple[Plant, str, int], ...] = (
     (held.released_on_stop, "holders", 15),
     (held.claims_of_others_taken, "holders", 5),
     (held.freed_under_a_launcher, "holders", 15),
-    (held.groups_stay_split, "holders nodes", 10),
+    (held.groups_stay_split, "holders nodes", 20),
     (planted.waiting_is_charged, "tenants", 10),
     (planted.nobody_owns_a_record, "tenants", 10),
 )

@@ -1,13 +1,16 @@
 """Worlds that once broke a law, as short as they became, and what they showed, said of the part it was in."""
 
+import pytest
+
 from schemas import events as e
 from tests.binder.scene import Scene
 from tests.simulation.acts.act import Step
 from tests.simulation.acts.machines import Cordon, NodeDown, RemoveNode
 from tests.simulation.acts.tenants import CreateVm, DeleteVm
-from tests.simulation.acts.troubles import ApiRefuses, Backup, LastWords, Restore, Slow
+from tests.simulation.acts.troubles import ApiRefuses, Backup, Crash, LastWords, LogLost, Restore, Slow
 from tests.simulation.cluster import Setting
 from tests.simulation.life import lived
+from tests.simulation.takeover import FEWER, WHOLE, Loss
 
 
 def test_last_words_of_two_ingests_block_nothing() -> None:
@@ -57,6 +60,22 @@ def test_t12_a_node_that_goes_and_a_server_that_comes_back_with_it() -> None:
     ]
 
     assert lived(61, Setting(cards=(2, 1), slices=(0, 0), lag_s=1.5, schedule_s=4.0), steps).broken is None
+
+
+def test_t4_snapshots_that_outlast_their_log_keep_nobody_from_the_next_one() -> None:
+    """NATS loses both logs and not the snapshots: whoever follows the new log does not go on from an old one (T4)."""
+    steps = [Step(CreateVm(vm=0), 8.0), Step(LogLost(Loss(snapshots=True)), 10.0), Step(CreateVm(vm=1), 1.0)]
+
+    assert lived(4, Setting((2, 2), (0, 0), snapshot_every=5), steps).broken is None
+
+
+@pytest.mark.parametrize("kept", [500, WHOLE])
+def test_t4_decisions_that_outlast_their_inputs_are_taken_over_and_read(kept: int) -> None:
+    """EVENTS ends before what DECISIONS covers: adopt begins the next generation, and whoever follows reads on (T4)."""
+    loss = Loss(kept, events=FEWER)
+    steps = [Step(CreateVm(vm=0), 8.0), Step(LogLost(loss), 10.0), Step(CreateVm(vm=1), 4.0), Step(Crash("binder-1"))]
+
+    assert lived(4, Setting((2, 2), (0, 0)), steps).broken is None
 
 
 def test_t11_a_late_opening_of_an_older_process_opens_nothing() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import secrets
-from collections.abc import Coroutine, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,7 +34,11 @@ _log = structlog.get_logger(__name__)
 
 
 class World:
-    """Everything there is. `shouts`: what the program logged as an error."""
+    """Everything there is. `shouts`: what the program logged as an error.
+
+    `halted`: the operator paused placing. `stopped`: no process runs, as somebody takes the cluster over; whoever is
+    in `on_new_log` hears of the log after that.
+    """
 
     def __init__(self, seed: int, setting: Setting) -> None:
         self.seed, self.setting = seed, setting
@@ -54,6 +58,9 @@ class World:
         self.backup: Backup | None = None
         self.restored = 0
         self.calm = True
+        self.stopped = False
+        self.halted = False
+        self.on_new_log: list[Callable[[MemoryJournal], None]] = []
         self._deeds: dict[asyncio.Task[None], None] = {}
         FrontDesk(self.cluster, self._desk)
 
@@ -88,8 +95,8 @@ class World:
         return [f"{role}-{number}" for role, count in numbered.items() for number in range(1, count + 1)]
 
     def start(self, name: str) -> None:
-        """Start a process that does not run."""
-        if name in self.processes:
+        """Start a process that does not run, unless all were stopped."""
+        if self.stopped or name in self.processes:
             return
         life = self.lives[name] = self.lives.get(name, 0) + 1
         lane = self.director.lane(f"{name}.{life}")

@@ -1,4 +1,5 @@
-# T4: after the log was lost, what launchers and claims show is booked as it stands: nothing restarts, nobody gets a unit twice.
+# T4: after the log was lost, what launchers and claims show is booked as it stands: nothing restarts, nobody gets a unit twice,
+# and a VM that waits keeps the claims that were made for it.
 class l40s
 node n1 l40s=2 cpu=8
 node n2 l40s=2 cpu=8
@@ -15,6 +16,7 @@ claims vm1 on=n2
 start vm2 l40s=2
   opens vm2: l40s x2 by nvidia.com/L40S
   vm2 waits: NoRoom
+claims vm2
 shown mine n1
 shown idle n1
 adopt

@@ -35,6 +35,8 @@ PLURALS = {
     "pv": "persistentvolumes",
     "pvc": "persistentvolumeclaims",
     "budget": "gpubudgets",
+    "pool": "virtualmachinepools",
+    "set": "virtualmachineinstancereplicasets",
 }
 CLUSTER_WIDE = ("node", "class", "pv")
 Lines = list[str]
@@ -82,16 +84,23 @@ class ClusterWords:
         return ()
 
     def do_class(self, words: Words) -> Iterable[d.Decision]:
-        """`class NAME [resource=R] [tolerates=T]... [bare] [deleting]`: with our finalizer, unless it is bare."""
-        bare, deleting = words.flag("bare"), words.flag("deleting")
+        """`class NAME [resource=R] [tolerates=T]... [mode=M] [most=N] [bare] [deleting] [conflict]`.
+
+        It has our finalizer, unless it is bare.
+        """
+        bare, deleting, conflict = words.flag("bare"), words.flag("deleting"), words.flag("conflict")
+        mode, most = words.one("mode"), words.one("most")
         name = words.names[0]
         self.classes[name] = True
         tolerations = tuple(map(toleration, words.every("tolerates")))
         by = resource(words.one("resource", name))
         finalizers = () if bare else (CLASS_FINALIZER,)
         return self.scene.show(
-            ClassView(name, "", "", "", deleting, by, tolerations=tolerations, finalizers=finalizers)
-        )
+            ClassView(
+                name, "", "", "", deleting, by, mode, int(most) if most else None, tolerations=tolerations,
+                conflict=conflict, finalizers=finalizers,
+            )
+        )  # fmt: skip
 
     def do_node(self, words: Words) -> Iterable[d.Decision]:
         """`node NAME RESOURCE=N... [label=K:V] [taint=K=V:E] [cordoned] [unready] [uid=U]`."""

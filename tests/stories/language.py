@@ -8,35 +8,35 @@ from typing_extensions import override
 
 from schemas import decisions as d
 from schemas import events as e
-from schemas.names import GATE
+from schemas.names import CLAIM_FINALIZER, GATE
 from schemas.objects import (
     ClaimView,
     ClassView,
     Stamp,
     VmiView,
-    VmView,
 )
 from tests.binder.scene import launcher
 from tests.stories.cluster_words import Lines
 from tests.stories.start_words import StartWords
 from tests.stories.words import CORES, NAMESPACE, Words, counted, resource
+from tests.stories.write_words import WriteWords
 
 
-class Story(StartWords):
+class Story(StartWords, WriteWords):
     """A story being told: a cluster where every kind is synced, unless its first word is `cold`."""
 
     def do_vm(self, words: Words) -> Iterable[d.Decision]:
-        """`vm NAME [CLASS=N]... [uses=CLAIM]... [created=T]`."""
-        created, text = int(words.one("created", "0")), words.entries(list(self.classes))
-        gpus = "" if text == "[]" else text
-        return self.scene.show(VmView(words.names[0], "", "", NAMESPACE, gpus=gpus, created=created))
+        """`vm NAME [CLASS=N]... [uses=CLAIM]... [created=T] [of=POOL]`."""
+        return self.scene.show(self.written("vm", words))
 
     def do_vmi(self, words: Words) -> Iterable[d.Decision]:
-        """`vmi NAME CLASS=N... [uses=CLAIM]... [uid=U] [policy=P] [volume=V]... [annotation=TEXT]`."""
+        """`vmi NAME CLASS=N... [uses=CLAIM]... [uid=U] [policy=P] [volume=V]... [annotation=TEXT] [of=OWNER]`."""
         volumes, uid, policy = tuple(words.every("volume")), words.one("uid"), words.one("policy")
         text = words.one("annotation") or words.entries(list(self.classes))
-        name = words.names[0]
-        return self.scene.show(VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes))
+        name, owner = words.names[0], self.owner(words)
+        return self.scene.show(
+            VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, owner_uid=owner)
+        )
 
     def do_phase(self, words: Words) -> Iterable[d.Decision]:
         """`phase VMI PHASE [deleting]`."""
@@ -96,8 +96,10 @@ class Story(StartWords):
         """`start VMI CLASS=N... [options of vmi and pod]`: VMI, admitted launcher `VMI-pod` and its listing."""
         name = words.names[0]
         uid, policy, volumes = words.one("uid"), words.one("policy"), tuple(words.every("volume"))
-        text, created = words.entries(list(self.classes)), int(words.one("created", "0"))
-        vmi = VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, created=created)
+        text, created, owner = words.entries(list(self.classes)), int(words.one("created", "0")), self.owner(words)
+        vmi = VmiView(
+            name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, created=created, owner_uid=owner
+        )
         said = list(self.scene.show(vmi))
         self.requests += 1
         request = f"r{self.requests}"
@@ -210,15 +212,22 @@ class Story(StartWords):
         assert isinstance(view, ClaimView)
         return self.scene.show(replace(view, node=node, phase="Bound"))
 
-    def do_confirm(self, words: Words) -> Lines:
+    def do_confirm(self, words: Words) -> Iterable[str | d.Decision]:
         """`confirm CLAIM CODE [older]`: what became of the status write of its newest decision."""
         older = words.flag("older")
         name, code = words.names
         known = self.scene.book.state.holdings[f"{NAMESPACE}/{name}"]
         stamp = Stamp(known.stamp.generation, known.stamp.sequence - 1, 0) if older else known.stamp
-        self.scene.send(e.Outcomes((e.Outcome("status", NAMESPACE, name, "", stamp, int(code)),)))
+        said = self.scene.send(e.Outcomes((e.Outcome("status", NAMESPACE, name, "", stamp, int(code)),)))
         after = self.scene.book.state.holdings[f"{NAMESPACE}/{name}"]
-        return ["confirmed" if after.confirmed == after.stamp else "not confirmed"]
+        return ["confirmed" if after.confirmed == after.stamp else "not confirmed", *said]
+
+    def do_guarded(self, words: Words) -> Iterable[d.Decision]:
+        """`guarded CLAIM [not]`: it carries our finalizer, or somebody took it off."""
+        stripped = words.flag("not")
+        view = self._view("claim", words.names[0])
+        assert isinstance(view, ClaimView)
+        return self.scene.show(replace(view, finalizers=() if stripped else (CLAIM_FINALIZER,)))
 
     def do_written(self, words: Words) -> Iterable[d.Decision]:
         """`written CLAIM`: the claim's status shows what was decided last."""

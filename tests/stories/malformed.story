@@ -13,7 +13,7 @@ start vm1 l40s=1
   opens vm1: l40s x1 by nvidia.com/L40S
   places vm1 on n1 for vm1-pod
 unknown 99
-  stops: EVENTS message 37: message kind 'tick' version 99 is not known to this program: run the version that wrote it, or skip it for good with `gpubinder void 37 --why TEXT`
+  stops: EVENTS message 41: message kind 'tick' version 99 is not known to this program: run the version that wrote it, or skip it for good with `gpubinder void 41 --why TEXT`
 void next
 message {"type":"tick","version":99}
 start vm2 l40s=1

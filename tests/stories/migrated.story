@@ -1,4 +1,4 @@
-# C35, D10: after a live migration the booking and the claims are where the VM is, and are used until its pod ends.
+# C35, C43, D10: after a live migration the booking and the claims are where the VM is, and are used until its pod ends.
 class l40s
 node n1 l40s=2 cpu=8
 node n2 l40s=4 cpu=8
@@ -35,7 +35,7 @@ show mine
 end target
   releases vm1 from n2: LauncherEnded
   frees claim mine (uid-mine)
-# A target that ends first changes nothing.
+# A target that ends first, as where a migration is cancelled, changes nothing.
 claim other l40s=1
   puts claim other on n1: Ordered
 start vm2 l40s=1 uses=other

@@ -137,6 +137,8 @@ def told(decision: d.Decision) -> str:
             )
         case d.VmiAdmitted():
             return f"admits VMI {decision.name} under {decision.policy}"
+        case d.WritePassed():
+            return f"lets {decision.name} be written"
         case d.Refused():
             return f"refuses {decision.name}: {decision.reason}"
         case d.Commanded():

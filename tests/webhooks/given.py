@@ -13,19 +13,17 @@ from binder.journal import Journal
 from binder.memory_journal import MemoryJournal
 from binder.rules.admission import answer_pod, answer_vmi
 from binder.rules.starts import answer_start, refusal
+from deploy import roles
 from deploy.world.patches import json_patch
-from ingest.classes import read_claim, read_class
-from ingest.machines import read_kubevirt
-from ingest.starts import read_start
 from schemas.answers import Answer, encode_answer
 from schemas.decisions import Decision, SetBooked, StartHeld, TemplateClaim
 from schemas.events import MESSAGE_KINDS, AnyEvent, PodRequest, StartRequest, VmiRequest, decode_event
 from schemas.frames import Entry, Epoch, Frame, encode_record
 from schemas.kinds import GPU_CLASS, KUBEVIRT, POD, VMI, Resource
+from schemas.names import VGPU_LABEL
 from schemas.reasons import Hold, Refusal
 from schemas.streams import DECISIONS, DECISIONS_EPOCH, DECISIONS_FRAME, EVENTS
 from tests.webhooks.busy import Busy
-from webhooks.evidence import Readers
 from webhooks.service import Patience, Webhooks
 
 Obj = dict[str, Any]
@@ -38,7 +36,7 @@ KUBEVIRT_USER = "system:serviceaccount:cozy-kubevirt:kubevirt-controller"
 SECONDS = 30.0
 """How long a test waits for what must come; it never decides by time."""
 
-READERS = Readers(read_class, read_kubevirt, read_claim, read_start)
+READERS = roles.READERS
 
 _uids = (f"00000000-0000-4000-8000-{number:012}" for number in itertools.count(1))
 
@@ -239,21 +237,23 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 @asynccontextmanager
-async def opened(patience: Patience | None = None) -> AsyncIterator[Desk]:
+async def opened(
+    patience: Patience | None = None, *, clerk: Callable[[MemoryJournal], Clerk] | None = None
+) -> AsyncIterator[Desk]:
     """Open the desk with the classes l40s and l40s-24c and KubeVirt in cozy-kubevirt, the clerk at work."""
     api = Busy()
     journal = MemoryJournal()
-    clerk = Clerk(journal)
-    desk = Desk(api, journal, clerk, Webhooks(api, journal, clerk, READERS, patience=patience))
+    hired = (clerk or Clerk)(journal)
+    desk = Desk(api, journal, hired, Webhooks(api, journal, hired, READERS, patience=patience))
     for name in ("cozy-kubevirt", "tenant-a"):
-        api.writes.seed_namespace(name)
+        api.writes.seed_namespace(name, {VGPU_LABEL: "true"})
     card = {"resourceName": CARD, "mode": "Passthrough", "tolerations": [GPU_TAINT]}
     await desk.create(GPU_CLASS, "l40s", {"spec": card})
     part = {"resourceName": SLICE, "mode": "VGPU", "maxCount": 2, "tolerations": [GPU_TAINT, PARTITION]}
     await desk.create(GPU_CLASS, "l40s-24c", {"spec": part})
     await desk.create(KUBEVIRT, "kubevirt", {"spec": {"configuration": {}}}, "cozy-kubevirt")
-    await clerk.open_epoch()
-    tasks = [asyncio.create_task(part) for part in (clerk.run(), desk.webhooks.run())]
+    await hired.open_epoch()
+    tasks = [asyncio.create_task(part) for part in (hired.run(), desk.webhooks.run())]
     try:
         yield desk
     finally:

@@ -15,7 +15,7 @@ import msgspec
 
 from schemas.kinds import VMI
 from tests.webhooks.given import Desk, Said, review, said, until, vmi
-from webhooks.certificates import rotate
+from tests.webhooks.made import rotate
 from webhooks.server import Listen, Server
 
 HOSTS = ("localhost", "127.0.0.1")

@@ -54,6 +54,7 @@ class Flaky(MemoryJournal):
         )
 
 
+@pytest.mark.looptime
 async def test_a_silent_binder_is_a_refusal_that_says_so() -> None:
     """Nobody answers: refused before the API server's own timeout, nothing booked, and health tells why (T18)."""
     async with opened(QUICK) as desk:
@@ -71,6 +72,7 @@ async def test_a_silent_binder_is_a_refusal_that_says_so() -> None:
             await asyncio.sleep(0)
 
 
+@pytest.mark.looptime
 async def test_without_a_leader_nothing_is_published() -> None:
     """Before any epoch is in the log nobody has said what it reads: refused, and no message waits for later (T6)."""
     async with opened() as desk:
@@ -115,6 +117,7 @@ async def test_an_unclear_publish_is_repeated_as_one_message(desk: Desk, lands: 
     assert len(journal.streams[EVENTS].messages) == 1
 
 
+@pytest.mark.looptime
 async def test_without_nats_no_start(desk: Desk) -> None:
     """Publishing that never works is a refusal that names NATS."""
     journal = Flaky(*[Unavailable("no leader")] * 1000)

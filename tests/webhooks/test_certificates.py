@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from webhooks.certificates import Pair, expires, new_authority, rotate, serving_pair
+from tests.webhooks.made import rotate
+from webhooks.certificates import Held, Lives, Pair, expires, new_authority, renewed, serving_pair
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOSTS = ("gpubinder-webhooks.cozy-gpubinder.svc", "127.0.0.1")
@@ -36,7 +39,7 @@ def test_a_fresh_directory_gets_everything(tmp_path: Path) -> None:
     assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
     assert proven(tmp_path / "tls", bundle)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "tls").iterdir()}
-    assert {modes["ca.key"], modes["tls.key"]} == {0o600}
+    assert modes["tls.key"] == 0o600
 
 
 def test_nothing_is_renewed_early(tmp_path: Path) -> None:
@@ -73,17 +76,78 @@ def test_another_host_is_another_certificate(tmp_path: Path) -> None:
 
 def test_an_authority_is_replaced_beside_the_old_one(tmp_path: Path) -> None:
     """The bundle holds both while the served certificate is still the old one's; later the old one goes."""
-    old = rotate(tmp_path, HOSTS, NOW)
-    later = NOW + timedelta(days=2600)
-    both = rotate(tmp_path, HOSTS, later)
-    end = later + timedelta(days=2600)
+    lives = Lives()
+    first = renewed(Held(), HOSTS, NOW)
+    later = NOW + lives.authority - lives.authority_left
+    # The pair of those days, by the first authority.
+    first = Held(first.bundle, first.authority_key, serving_pair(Pair(first.bundle, first.authority_key), HOSTS, later))
 
-    new = rotate(tmp_path, HOSTS, end)
+    both = renewed(first, HOSTS, later)
+    unknown = renewed(both, HOSTS, later + lives.overlap)
+    served = renewed(both, HOSTS, later, known_for=lives.overlap)
+    soon = renewed(served, HOSTS, later + lives.overlap / 2, known_for=lives.overlap)
+    last = renewed(served, HOSTS, later + lives.overlap, known_for=lives.overlap)
 
-    assert both.endswith(old)
-    assert len(x509.load_pem_x509_certificates(both)) == 2
-    assert old not in new
-    assert proven(tmp_path, new)
+    assert both.bundle.endswith(first.bundle)
+    assert len(x509.load_pem_x509_certificates(both.bundle)) == 2
+    assert both.serving == unknown.serving == first.serving
+    assert served.serving != first.serving
+    assert soon == served
+    assert (last.bundle + first.bundle, last.serving) == (both.bundle, served.serving)
+
+
+MINUTE = timedelta(minutes=1)
+SHORT = Lives(
+    authority=200 * MINUTE,
+    authority_left=120 * MINUTE,
+    serving=100 * MINUTE,
+    serving_left=60 * MINUTE,
+    overlap=16 * MINUTE,
+)
+LATE = 7 * MINUTE
+"""How late a look, or the API server's hearing of a changed configuration, may be in the test below."""
+
+
+class Replica:
+    """One of those who look: what it serves, and since when it has found which bundle known."""
+
+    def __init__(self, held: Held) -> None:
+        self.serves, self.known, self.since, self.looked = held.serving, b"", NOW, NOW
+
+    def look(self, held: Held, now: datetime) -> Held:
+        """Tell the bundle, renew what is due, serve what is held."""
+        if held.bundle != self.known:
+            self.known, self.since = held.bundle, now
+        held = renewed(held, HOSTS, now, SHORT, known_for=now - self.since)
+        self.serves, self.looked = held.serving, now
+        return held
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(1, 7), st.integers(0, 2), st.booleans()), min_size=40, max_size=150))
+def test_whoever_is_late_is_still_trusted(steps: list[tuple[int, int, bool]]) -> None:
+    """Replicas that look late and an API server that hears late: what is served is always proven by what is known."""
+    now, held = NOW, renewed(Held(), HOSTS, NOW, SHORT)
+    replicas = [Replica(held) for _ in range(3)]
+    told = [(NOW - LATE, held.bundle)]
+    heard = 0
+    for minutes, turn, at_once in steps:
+        now += minutes * MINUTE
+        for number, replica in enumerate(replicas):
+            if number == turn or now - replica.looked > LATE:
+                told.append((now, held.bundle))
+                held = replica.look(held, now)
+        old_enough = [place for place, (when, _) in enumerate(told) if now - when >= LATE]
+        heard = len(told) - 1 if at_once else max(heard, *old_enough)
+        for pair in (held.serving, *(replica.serves for replica in replicas)):
+            assert by_one_of(pair, told[heard][1])
+            assert expires(pair.certificate) > now
+
+
+def by_one_of(pair: Pair, bundle: bytes) -> bool:
+    """Say whether a client that knows this bundle believes who shows this pair."""
+    certificate = x509.load_pem_x509_certificate(pair.certificate)
+    return certificate.issuer in [authority.subject for authority in x509.load_pem_x509_certificates(bundle)]
 
 
 @pytest.mark.parametrize("lost", ["ca.key", "ca.crt", "tls.key", "tls.crt"])
@@ -104,5 +168,6 @@ def test_a_certificate_needs_a_host() -> None:
 
 
 def test_a_key_shows_in_no_log() -> None:
-    """Neither half of a pair is in its representation (T16)."""
+    """Neither half of a pair is in its representation, nor what a Secret holds (T16)."""
+    assert "hunter2" not in repr(Held(b"c", b"hunter2", Pair(b"c", b"hunter2")))
     assert repr(Pair(b"c", b"hunter2")) == "Pair(certificate=..., key=...)"

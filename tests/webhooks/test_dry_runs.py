@@ -63,6 +63,7 @@ class Deaf:
     ],
     ids=["cold", "nonsense", "never", "nobody", "broken", "another's"],
 )
+@pytest.mark.looptime
 async def test_without_a_warm_binder_a_dry_run_is_refused(desk: Desk, reply: bytes | Exception | None) -> None:
     """No usable reply: refused in a sentence, still on no stream (T19)."""
     webhooks = Webhooks(desk.api, desk.journal, Deaf(reply), READERS, patience=QUICK)

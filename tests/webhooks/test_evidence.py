@@ -69,14 +69,31 @@ async def test_a_class_that_goes_is_refused_by_name(desk: Desk) -> None:
     assert (going.reason, younger.reason) == ("ClassBeingDeleted", "ResourceNameConflict")
 
 
-async def test_permitted_devices_are_read_fresh(desk: Desk) -> None:
-    """A table in the KubeVirt CR that leaves the resource out refuses the next start (A6, A8)."""
-    table = {"pciHostDevices": [{"pciVendorSelector": "10DE:26B9", "resourceName": CARD}]}
+async def permit(desk: Desk, table: Obj | None) -> None:
+    """Have the KubeVirt resource permit these devices; None: no table at all."""
     body = msgspec.json.encode({"spec": {"configuration": {"permittedHostDevices": table}}})
     await desk.api.patch(KUBEVIRT, "cozy-kubevirt", "kubevirt", body, kind=PatchKind.MERGE)
 
-    assert (await desk.vmi(vmi())).reason == "NotPermittedByKubeVirt"
-    assert (await desk.vmi(vmi(gpus({"className": "l40s"})))).allowed
+
+async def test_permitted_devices_are_read_fresh(desk: Desk) -> None:
+    """C49, A6, A8: the very next start is judged by the table as it is edited; an empty one permits nothing, none all.
+
+    A resource that can't be read refuses: `test_without_evidence_no_start`.
+    """
+    cards = {"pciHostDevices": [{"pciVendorSelector": "10DE:26B9", "resourceName": CARD}]}
+    slices = {"mediatedDevices": [{"mdevNameSelector": "NVIDIA L40S-24C", "resourceName": SLICE}]}
+    card, sliced = vmi(gpus({"className": "l40s"})), vmi()
+
+    await permit(desk, cards)
+    refused = await desk.vmi(sliced)
+    assert (refused.reason, (await desk.vmi(card)).allowed) == ("NotPermittedByKubeVirt", True)
+    assert '"l40s-24c"' in refused.message
+    await permit(desk, cards | slices)
+    assert (await desk.vmi(sliced)).allowed
+    await permit(desk, None)
+    assert (await desk.vmi(sliced)).allowed
+    await permit(desk, {})
+    assert (await desk.vmi(card)).reason == "NotPermittedByKubeVirt"
 
 
 async def test_without_kubevirt_no_pod_passes(desk: Desk) -> None:
@@ -109,6 +126,7 @@ async def test_without_evidence_no_start(desk: Desk, plural: str, trouble: ApiEr
     assert desk.events() == []
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("patience", [Patience(evidence_s=0.05), Patience(answer_s=0.05)], ids=["its own", "the whole"])
 async def test_a_slow_api_server_is_not_waited_for(patience: Patience) -> None:
     """Reads end at their time limit and at the request's, and the refusal says so."""

@@ -13,7 +13,8 @@ import pytest
 from binder.kube_client import KubeClient
 from binder.memory_journal import MemoryJournal
 from schemas.admission import CONFIGURATION, CONFIGURATION_NAME
-from schemas.kinds import GPU_CLASS, KUBEVIRT, POD, VMI
+from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE, POD, VMI
+from schemas.names import VGPU_LABEL
 from schemas.streams import EVENTS
 from tests.cluster.api import MERGE, Api, Object, Refused
 from tests.cluster.controlplane import ControlPlane
@@ -21,7 +22,7 @@ from tests.cluster.users import GPUBINDER
 from tests.cluster.users import KUBEVIRT as KUBEVIRT_USER
 from tests.cluster.webhooks import Served, patching, serving
 from tests.webhooks.given import GPU_TAINT, PARTITION, READERS, SLICE, Clerk, launcher, until, vmi
-from webhooks.certificates import rotate
+from tests.webhooks.made import rotate
 from webhooks.configuration import webhook_configuration
 from webhooks.server import Listen, Server
 from webhooks.service import Patience, Webhooks
@@ -55,10 +56,12 @@ def gpus_of(obj: Object) -> Any:  # noqa: ANN401 - any JSON
 
 
 class Front:
-    """Webhooks that the API server asks, the clerk behind them, and KubeVirt's own client."""
+    """Webhooks that the API server asks at `port`, the clerk behind them, and KubeVirt's own client."""
 
-    def __init__(self, api: Api, kubevirt: Api, namespace: str, clerk: Clerk, journal: MemoryJournal) -> None:
-        self.api, self.kubevirt, self.clerk, self.journal = api, kubevirt, clerk, journal
+    def __init__(
+        self, api: Api, kubevirt: Api, namespace: str, clerk: Clerk, journal: MemoryJournal, port: int
+    ) -> None:
+        self.api, self.kubevirt, self.clerk, self.journal, self.port = api, kubevirt, clerk, journal, port
         self.vmis, self.pods = VMI.path(namespace), POD.path(namespace)
 
 
@@ -67,6 +70,7 @@ async def front(control_plane: ControlPlane, api: Api, namespace: str, files: Pa
     """Stand the webhooks up and register them; the block begins when the API server asks them."""
     if await api.find(f"/api/v1/namespaces/{HOME}") is None:
         await api.create("/api/v1/namespaces", {"metadata": {"name": HOME}})
+    await api.patch(NAMESPACE.path(name=namespace), {"metadata": {"labels": {VGPU_LABEL: "true"}}})
     await api.create(GPU_CLASS.path(), CLASS)
     await api.create(KUBEVIRT.path(HOME), CR)
     kube = await KubeClient.connect(kubeconfig=str(control_plane.kubeconfig(GPUBINDER)))
@@ -76,11 +80,11 @@ async def front(control_plane: ControlPlane, api: Api, namespace: str, files: Pa
     webhooks = Webhooks(kube, journal, clerk, READERS, patience=Patience(answer_s=8.0))
     tasks = [asyncio.create_task(part) for part in (webhooks.run(), clerk.run())]
     bundle = rotate(files, ("127.0.0.1",), datetime.now(UTC))
-    listen = Listen(files / "tls.crt", files / "tls.key", host="127.0.0.1", port=0)
+    listen = Listen(files / "tls.crt", files / "tls.key", host="127.0.0.1", port=0, reload_s=0.5)
     try:
         async with Server(webhooks, listen) as server, Api(control_plane.kubeconfig(KUBEVIRT_USER)) as kubevirt:
             await api.create(CONFIGURATION.path(), webhook_configuration(f"https://127.0.0.1:{server.port}", bundle))
-            standing = Front(api, kubevirt, namespace, clerk, journal)
+            standing = Front(api, kubevirt, namespace, clerk, journal, server.port)
             await until_asked(standing)
             clerk.asked.clear()
             yield standing

@@ -7,12 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from schemas.decisions import Refused, VmiAdmitted
-from schemas.events import VmiRequest, decode_event
+from schemas.events import OrderRequest, VmiRequest, decode_event
 from schemas.kinds import GPU_CLASS
 from schemas.objects import ClassView
 from schemas.reasons import Refusal
-from tests.webhooks.given import opened, vmi
-from webhooks.refusals import KEPT_MAX, RecentRefusals
+from tests.webhooks.given import opened, until, vmi
+from webhooks.refusals import KEPT_MAX, PASSING, RecentRefusals
 
 MISSING = '[{"className":"no-such-class"}]'
 
@@ -103,3 +103,19 @@ async def test_what_is_kept_of_a_refusal_is_small_however_long_its_request() -> 
     finally:
         tracemalloc.stop()
     assert kept < 1_000_000
+
+
+@pytest.mark.parametrize("reason", PASSING)
+async def test_what_leans_on_what_is_used_now_stands_for_a_moment(reason: Refusal) -> None:
+    """Units come free: such a refusal is the answer to its equals for a second, not for a minute (T13, O1)."""
+    recent = RecentRefusals()
+    request = OrderRequest("o1", "tenant-a", "c", "alice", "l40s", 1)
+    recent.learn(request, Refused("o1", "tenant-a", "c", reason, "not now"))
+
+    assert recent.again(replace(request, request="o2")) is not None
+
+    async def over() -> bool:
+        return recent.again(request) is None
+
+    await until(over)
+    assert recent.counted(request) != request

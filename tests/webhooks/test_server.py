@@ -13,8 +13,8 @@ import pytest
 from schemas.kinds import POD
 from tests.error_logs import ErrorLogs
 from tests.webhooks.given import Desk, launcher, opened, review, said, until
+from tests.webhooks.made import rotate
 from tests.webhooks.standing import HOSTS, Stand, ask, standing, unheard
-from webhooks.certificates import rotate
 from webhooks.server import BODY_BYTES_MAX, Listen, Server
 from webhooks.service import Patience
 from webhooks.tls import ServingCertificate
@@ -95,7 +95,7 @@ async def test_readiness_tells_the_parts_apart(
 
 async def test_a_silent_binder_keeps_its_replicas_in_service(tmp_path: Path) -> None:
     """Readiness names the binder and stays: somebody must be there to refuse in a sentence."""
-    async with opened(Patience(answer_s=0.3)) as desk, standing(desk, tmp_path) as stand, stand.client() as client:
+    async with opened(Patience(answer_s=3.0)) as desk, standing(desk, tmp_path) as stand, stand.client() as client:
         desk.clerk.silent = True
 
         assert (await ask(client, stand.url)).reason == "NoAnswer"

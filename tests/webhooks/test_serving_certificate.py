@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.webhooks.given import until
+from tests.webhooks.made import rotate
 from tests.webhooks.standing import HOSTS, Stand, ask
-from webhooks.certificates import new_authority, rotate, serving_pair
+from webhooks.certificates import new_authority, serving_pair
 from webhooks.tls import ServingCertificate, UnusableCertificate
 
 

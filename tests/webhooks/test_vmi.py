@@ -5,8 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from binder.kube import PatchKind
 from schemas.decisions import VmiAdmitted
 from schemas.entries import COUNT_MAX, ENTRIES_MAX
+from schemas.kinds import KUBEVIRT, NAMESPACE
+from schemas.names import VGPU_LABEL
 from tests.webhooks.given import CARD, SLICE, Desk, Obj, gpus, vmi
 
 OURS = [{"name": "gpubinder-0-0", "deviceName": SLICE}, {"name": "gpubinder-0-1", "deviceName": SLICE}]
@@ -259,3 +262,35 @@ async def test_an_answer_of_another_kind_is_no_answer(desk: Desk) -> None:
 
     assert (answer.allowed, answer.code) == (False, 503)
     assert "another kind" in answer.message
+
+
+async def test_a5_a_vgpu_needs_the_namespaces_entitlement(desk: Desk) -> None:
+    """A5: without the label "true" a vGPU class is refused, a whole card is not; the namespace is read fresh (A8)."""
+    path = {"metadata": {"labels": {VGPU_LABEL: "yes"}}}
+    await desk.api.patch(NAMESPACE, "", "tenant-a", msgspec.json.encode(path), kind=PatchKind.MERGE)
+    refused, card = await desk.vmi(vmi()), await desk.vmi(vmi(gpus({"className": "l40s"})))
+    path["metadata"]["labels"][VGPU_LABEL] = "true"
+    await desk.api.patch(NAMESPACE, "", "tenant-a", msgspec.json.encode(path), kind=PatchKind.MERGE)
+
+    assert (refused.allowed, refused.reason) == (False, "NoVGPUEntitlement")
+    assert refused.message.startswith(
+        'VMI tenant-a/vm1 names the GPU class "l40s-24c" in entry 0, a class of vGPUs, which namespace tenant-a may '
+        'not have: its label cozystack.io/vgpu is not "true"'
+    )
+    assert card.allowed
+    assert (await desk.vmi(vmi())).allowed
+
+
+async def test_the_checks_speak_in_the_order_of_the_clauses(desk: Desk) -> None:
+    """A3 before A4 before A5 before A6: of several faults the first clause's is told."""
+    labels = {"metadata": {"labels": {VGPU_LABEL: "no"}}}
+    await desk.api.patch(NAMESPACE, "", "tenant-a", msgspec.json.encode(labels), kind=PatchKind.MERGE)
+    table: Obj = {"spec": {"configuration": {"permittedHostDevices": {"mediatedDevices": []}}}}
+    await desk.api.patch(KUBEVIRT, "cozy-kubevirt", "kubevirt", msgspec.json.encode(table), kind=PatchKind.MERGE)
+    many, slice_, ghost = {"className": "l40s-24c", "count": 3}, {"className": "l40s-24c"}, {"className": "ghost"}
+
+    said = [(await desk.vmi(vmi(gpus(*entries)))).reason for entries in ((ghost, many), (many,), (slice_,))]
+    card = await desk.vmi(vmi(gpus({"className": "l40s"})))
+
+    assert said == ["ClassNotFound", "OverMaximumCount", "NoVGPUEntitlement"]
+    assert card.reason == "NotPermittedByKubeVirt"

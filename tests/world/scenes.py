@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 
 from deploy.world.kubelet import UNEXPECTED, Refusal
 from deploy.world.manifests import Obj, meta
-from deploy.world.virt_names import DATA_VOLUME, VMIM
-from schemas.kinds import POD, PVC, VM, VMI
+from deploy.world.virt_names import VMIM
+from schemas.kinds import DATA_VOLUME, POD, PVC, VM, VMI
 from tests.world.stage import CARD, SLICE, Stage, staged, vm, vmi
 
 NOWHERE = "node-9"

@@ -4,8 +4,8 @@ import pytest
 
 from deploy.world.kubelet import UNEXPECTED
 from deploy.world.manifests import Obj, condition, has_condition, is_temporary
-from deploy.world.virt_names import DATA_VOLUME, UNPAUSED, VMI_FINALIZER
-from schemas.kinds import POD, PVC, VMI
+from deploy.world.virt_names import UNPAUSED, VMI_FINALIZER
+from schemas.kinds import DATA_VOLUME, POD, PVC, VMI
 from tests.world.stage import CARD, GATE, Stage, staged, vmi
 
 pytestmark = pytest.mark.looptime

@@ -3,14 +3,14 @@
 from typing_extensions import override
 
 from binder.kube import PatchKind
-from deploy.world.manifests import encode
+from deploy.world.manifests import Obj, encode
 from schemas.events import Command, encode_event
 from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE
 from schemas.reasons import Order
 from schemas.streams import EVENTS, EVENTS_COMMAND
 from tests.simulation.acts.act import Act, create, delete, hands, vm_key
 from tests.simulation.cluster import node_name
-from tests.simulation.labels import TENANTS
+from tests.simulation.labels import TAINT_KEY, TENANTS
 from tests.simulation.world import World
 
 OPERATOR = "operator"
@@ -53,15 +53,25 @@ class GiveBack(Act, frozen=True):
 
 
 class EditClass(Act, frozen=True):
-    """The platform operator names another resource in a class: what is held stays counted by the old one (C45)."""
+    """The platform operator edits a class: another resource, under which what is held is not counted (C45).
+
+    `most`: units that one VM may have; `tolerates`: whether it tolerates the nodes' taint. What is not said stays.
+    """
 
     name: str
-    resource: str
+    resource: str = ""
+    most: int = 0
+    tolerates: bool | None = None
 
     @override
     def begin(self, world: World) -> None:
         """Edit it."""
-        patch = encode({"spec": {"resourceName": self.resource}})
+        edits: Obj = {"resourceName": self.resource} if self.resource else {}
+        if self.most:
+            edits["maxCount"] = self.most
+        if self.tolerates is not None:
+            edits["tolerations"] = [{"key": TAINT_KEY, "operator": "Exists"}] if self.tolerates else []
+        patch = encode({"spec": edits})
         hands(world, world.cluster.api.patch(GPU_CLASS, "", self.name, patch, kind=PatchKind.MERGE))
 
 
@@ -105,6 +115,7 @@ class Say(Act, frozen=True):
     @override
     def begin(self, world: World) -> None:
         """Put the command on the stream."""
+        world.halted = self.order is Order.PAUSE
         _say(world, Command(self.order, OPERATOR))
 
 

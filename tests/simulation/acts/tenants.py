@@ -5,12 +5,12 @@ from typing_extensions import override
 
 from binder.kube import PatchKind
 from deploy.world.manifests import Obj, decode, dig, encode, key_of, meta, owner_reference
-from deploy.world.virt_names import DATA_VOLUME, WFFC
-from schemas.kinds import GPU_CLAIM, GPU_CLASS, POD, PVC, VM, VMI
+from deploy.world.virt_names import WFFC
+from schemas.kinds import DATA_VOLUME, GPU_CLAIM, GPU_CLASS, POD, PVC, VM, VMI
 from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE
 from tests.simulation.acts.act import Act, create, delete, hands, launchers, vm_key
 from tests.simulation.cluster import gpu_class
-from tests.simulation.labels import ZONE, ZONES
+from tests.simulation.labels import TWIN, ZONE, ZONES
 from tests.simulation.world import World
 
 OWN_DISK = 3
@@ -23,6 +23,7 @@ ASKS: tuple[tuple[tuple[str, int], ...], ...] = (
     (("slice", 2),),
     (("card", 1), ("slice", 1)),
     (("slice", 1), ("card", 2)),
+    ((TWIN, 1),),
     (),
 )
 """What VMs ask for: (class, units) per entry; the last asks for held claims alone."""

@@ -3,6 +3,7 @@
 from typing_extensions import override
 
 from tests.simulation.acts.act import Act
+from tests.simulation.takeover import Loss, lose
 from tests.simulation.weather import Spell
 from tests.simulation.world import World, leader
 
@@ -162,6 +163,17 @@ class Restore(Act, frozen=True):
             world.restored += 1
             world.cluster.kubevirt.start_anew()
             world.cluster.api.store.restore(world.backup)
+
+
+class LogLost(Act, frozen=True):
+    """NATS loses the log, or its tail; the anchor is there or not. Somebody stops every process and takes over (T4)."""
+
+    loss: Loss = Loss()
+
+    @override
+    def begin(self, world: World) -> None:
+        """Lose it."""
+        lose(world, self.loss)
 
 
 class StampJump(Act, frozen=True):

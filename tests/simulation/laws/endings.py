@@ -1,6 +1,5 @@
 """At rest everyone that fits runs, and what was deleted is gone."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 from typing_extensions import override
@@ -11,10 +10,11 @@ from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, NODE, POD, VM, VMI, R
 from schemas.names import POLICY_REFUSE
 from tests.simulation.acts.strangers import FOREIGN_GATE
 from tests.simulation.hardware import is_silent
-from tests.simulation.labels import CARD, CLASSES
+from tests.simulation.laws.budgets import Affords
 from tests.simulation.laws.holdings import entries_of, named_claims, oldest_namer
 from tests.simulation.laws.law import Law
 from tests.simulation.laws.pins import is_gated
+from tests.simulation.laws.refused import classes_of, is_refused
 from tests.simulation.laws.rooms import Rooms
 from tests.simulation.picture import Picture
 from tests.simulation.world import World
@@ -62,6 +62,7 @@ class Served(Law):
     def __init__(self, world: World, picture: Picture) -> None:
         super().__init__(world, picture)
         self._rooms = Rooms(world, picture)
+        self._affords = Affords(picture)
 
     @override
     def pending(self) -> Iterator[str]:
@@ -73,7 +74,7 @@ class Served(Law):
             if vmi is not None and self._may_still_run(vmi):
                 continue
             if vmi is None or deleting(vmi) or phase in {"Failed", "Succeeded"}:
-                if not self._is_refused(vm) and not self._finds_no_place(vm):
+                if not is_refused(self.world.cluster, vm) and not self._finds_no_place(vm):
                     yield f"VM {key_of(vm)} is to run, its VMI is {phase}"
             elif phase != "Running":
                 yield from self._waits(vmi, str(phase))
@@ -86,10 +87,11 @@ class Served(Law):
         if any("claimName" in entry for entry in entries):
             return True
         classes = [self.world.cluster.find(GPU_CLASS, entry["className"]) for entry in entries]
-        requests: Counter[str] = Counter()
+        requests = dict[str, int]()
         for entry, found in zip(entries, classes, strict=True):
             if found is not None:
-                requests[found["spec"]["resourceName"]] += entry["count"]
+                by = found["spec"]["resourceName"]
+                requests[by] = requests.get(by, 0) + entry["count"]
         spec = vm["spec"]["template"]["spec"]
         tolerations = [one for found in classes if found for one in found["spec"].get("tolerations") or ()]
         volumes = [dig(volume, "dataVolume", "name") for volume in spec.get("volumes") or ()]
@@ -103,26 +105,7 @@ class Served(Law):
                 "volumes": [*claims, *(spec.get("volumes") or ())],
             },
         }
-        return not list(self._takers(pod))
-
-    def _is_refused(self, vm: Obj) -> bool:
-        """Say whether the webhook must refuse the VM's VMI: what it names is not there, or too much."""
-        asked: Counter[str] = Counter()
-        for entry in entries_of(vm["spec"]["template"]):
-            if "className" in entry:
-                asked[entry["className"]] += entry["count"]
-                continue
-            claim = self.world.cluster.find(GPU_CLAIM, f"{meta(vm)['namespace']}/{entry['claimName']}")
-            if claim is None or deleting(claim):
-                return True
-            if (dig(claim, "status", "resourceName") or CARD) not in CLASSES.values():
-                return True  # KubeVirt does not permit the device that the class named for a while
-            asked[claim["spec"]["className"]] += claim["spec"]["count"]
-        for name, count in asked.items():
-            found = self.world.cluster.find(GPU_CLASS, name)
-            if found is None or deleting(found) or count > found["spec"]["maxCount"]:
-                return True
-        return False
+        return not list(self._takers(pod, [entry["className"] for entry in entries]))
 
     def _may_still_run(self, vmi: Obj) -> bool:
         """Say whether a launcher of the VMI stands on a node whose kubelet is silent: no second one is started."""
@@ -135,17 +118,23 @@ class Served(Law):
         pods = [pod for pod in self.world.cluster.objects(POD) if _is_of(pod, vmi) and not pod_ended(pod)]
         if not pods:
             yield f"VMI {key_of(vmi)} is {phase} and has no launcher"
+        classes = classes_of(self.world.cluster, vmi)
         for pod in pods:
             if not is_gated(pod):
                 yield f"launcher {key_of(pod)} was let go onto {fitting.pinned_to(pod)} and does not run"
             elif any(gate["name"] == FOREIGN_GATE for gate in pod["spec"]["schedulingGates"]):
                 continue
-            elif not self._lacks(vmi) and (nodes := list(self._takers(pod))):
+            elif (
+                not self._lacks(vmi)
+                and self._affords.set_of(meta(vmi)["uid"])
+                and (nodes := list(self._takers(pod, classes)))
+            ):
                 yield f"launcher {key_of(pod)} waits, and fits on {', '.join(nodes)}"
 
-    def _takers(self, pod: Obj) -> Iterator[str]:
+    def _takers(self, pod: Obj, classes: list[str]) -> Iterator[str]:
         for node in self.world.cluster.objects(NODE):
-            if meta(node)["name"] != self.picture.kept and self._rooms.fits(pod, node):
+            fits = self._rooms.fits(pod, node) and self._rooms.tolerated(node, classes)
+            if fits and meta(node)["name"] != self.picture.kept:
                 yield meta(node)["name"]
 
     def _lacks(self, vmi: Obj) -> bool:

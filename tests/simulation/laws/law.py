@@ -32,6 +32,9 @@ class Law:
     def decided(self, stamp: Stamp, decision: Decision) -> None:
         """Hear of a decision, before the picture shows it."""
 
+    def anew(self) -> None:
+        """Forget what a log said that is lost."""
+
     def step(self) -> Iterator[str]:
         """Say what is broken after an act."""
         yield from ()

@@ -81,6 +81,10 @@ class Patient(Law):
         self._refused: dict[str, int] = {}
 
     @override
+    def anew(self) -> None:
+        self._refused.clear()
+
+    @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
         if isinstance(decision, d.SetReleased) and decision.reason is Release.PIN_REFUSED:
             self._refused[decision.vmi.uid] = self.picture.now_ns

@@ -7,6 +7,7 @@ from typing_extensions import override
 from deploy.world.manifests import deleting, meta
 from schemas.kinds import GPU_CLAIM, POD, VMI
 from tests.simulation.held import Held
+from tests.simulation.laws.budgets import Affords
 from tests.simulation.laws.holdings import groups
 from tests.simulation.laws.law import Law
 from tests.simulation.laws.rooms import Rooms
@@ -20,12 +21,15 @@ class Ordered(Law):
     def __init__(self, world: World, picture: Picture) -> None:
         super().__init__(world, picture)
         self._rooms = Rooms(world, picture)
+        self._affords = Affords(picture)
 
     @override
     def pending(self) -> Iterator[str]:
         for group, held in groups(self).items():
             waiting = [one for one in held if not one.node]
             if not waiting or self._goes_with_launcher(group, held) or self._is_going(held):
+                continue
+            if not self._affords.held(held):
                 continue
             nodes = [meta(node)["name"] for node in self._rooms.nodes() if self._rooms.takes(node, held)]
             nodes = [name for name in nodes if name != self.picture.kept]

@@ -44,6 +44,12 @@ class Rooms:
                 return False
         return not deleting(node)
 
+    def tolerated(self, node: Obj, classes: Iterable[str]) -> bool:
+        """Say whether each class by itself tolerates a node's taints."""
+        found = [self._world.cluster.find(GPU_CLASS, name) for name in classes]
+        taints = fitting.taints_of(node)
+        return all(view is not None and fitting.tolerates({"spec": view["spec"]}, taints) for view in found)
+
     def _taken(self, node: Obj, *, pod_uid: str = "", owner: str = "", claims: Iterable[str] = ()) -> dict[str, int]:
         """Return what is taken of a node, in thousandths, but by one pod, its VMI's held claims, or some claims."""
         name, taken = meta(node)["name"], dict[str, int]()

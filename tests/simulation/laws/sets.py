@@ -72,6 +72,10 @@ class Whole(Law):
             self.found.append(f"{stamp}: {decision.vmi.name} is placed for a pod of another VMI ({pod.owner_uid})")
 
 
+Bound = tuple[str, str, str, int, int] | None
+"""A budget's limit as it is told: whose, which, of what, how much it allows, and how much is asked."""
+
+
 class Told(Law):
     """A reason is told once: never twice in a row, and by one Warning event each at most (D5, C59)."""
 
@@ -79,6 +83,7 @@ class Told(Law):
         super().__init__(world, picture)
         self._told: Counter[str] = Counter()
         self._rewinds: Counter[str] = Counter()
+        self._bounds: dict[str, Bound] = {}
 
     @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
@@ -98,18 +103,25 @@ class Told(Law):
         """What a server back from a backup shows no more is said again, once (T12)."""
         known = [one.reason for _, one in self.picture.held.named(decision.namespace, decision.claims)]
         keys = [f"{decision.namespace}/{claim.name}" for claim in decision.claims]
+        again = [self._is_told(f"{decision.namespace}/{claim.name}", decision.over) for claim in decision.claims]
         undone = any(self._rewinds[key] < self.picture.rewinds for key in keys)
-        if known and all(reason == decision.reason for reason in known) and not undone:
+        if known and all(again) and all(reason == decision.reason for reason in known) and not undone:
             self.found.append(f"{stamp}: claims of {decision.namespace} are told {decision.reason} again")
         self._rewinds.update({key: self.picture.rewinds - self._rewinds[key] for key in keys})
 
     def _waits(self, stamp: Stamp, decision: d.SetWaits) -> None:
         uid = decision.vmi.uid
         self._told[f"{decision.vmi.namespace}/{decision.vmi.name}"] += 1
-        if self.picture.reasons.get(uid) == decision.reason:
+        if self._is_told(uid, decision.over) and self.picture.reasons.get(uid) == decision.reason:
             self.found.append(f"{stamp}: {decision.vmi.name} is told {decision.reason} again")
         if uid in self.picture.bookings:
             self.found.append(f"{stamp}: {decision.vmi.name} waits ({decision.reason}), and is booked")
+
+    def _is_told(self, who: str, over: d.Over | None) -> bool:
+        """Say whether somebody was told of just this bound before: what is used of it makes it no other one (C59)."""
+        bound = (over.namespace, over.budget, over.key, over.hard, over.asked) if over is not None else None
+        before, self._bounds[who] = self._bounds.get(who), bound
+        return before == bound
 
     @override
     def step(self) -> Iterator[str]:

@@ -25,6 +25,10 @@ class Spared(Law):
         self._refused: dict[Pair, list[tuple[int, int]]] = {}
 
     @override
+    def anew(self) -> None:
+        self._refused.clear()
+
+    @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
         match decision:
             case d.NodeSkipped():

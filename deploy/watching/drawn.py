@@ -1,0 +1,17 @@
+"""The files that are drawn from what is watched: alert rules, the dashboard, and the page that says what it means."""
+
+from pathlib import Path
+
+from deploy.watching.alerts import rules_yaml
+from deploy.watching.dashboard import dashboard_json
+from deploy.watching.page import monitoring_page
+
+_DEPLOY = Path(__file__).resolve().parents[1]
+ALERTS = _DEPLOY / "alerts" / "gpubinder.yaml"
+DASHBOARD = _DEPLOY / "dashboards" / "gpubinder.json"
+PAGE = _DEPLOY.parent / "docs" / "operating" / "monitoring.md"
+
+
+def drawn() -> dict[Path, str]:
+    """Return what each of them must hold."""
+    return {ALERTS: rules_yaml(), DASHBOARD: dashboard_json(), PAGE: monitoring_page()}

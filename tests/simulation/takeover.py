@@ -1,0 +1,104 @@
+"""The log is lost, and somebody takes the cluster over as it stands: all processes stopped, `adopt`, all started."""
+
+import asyncio
+
+import msgspec
+
+from binder.kube import ApiError
+from binder.memory_journal import MemoryJournal
+from deploy.adopt import adopt_fresh
+from deploy.takeover import NotAdoptable, take_over
+from deploy.world.manifests import dig
+from schemas.frames import Frame, Genesis, decode_record
+from schemas.kinds import CONFIGMAP
+from schemas.names import ANCHOR_CONFIGMAP
+from schemas.streams import DECISIONS, EVENTS, SNAPSHOTS
+from tests.simulation.labels import SYSTEM
+from tests.simulation.processes import PROGRAM
+from tests.simulation.world import World
+
+TRIES = 5
+ALL, COVERED, FEWER = "all", "covered", "fewer"
+AGAIN_S = 1.0
+WHOLE = 1000
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """What is left. `kept`: of a thousand parts of the anchored log so many, 0: nothing of either stream.
+
+    `anchor`, `snapshots`: whether they outlast it. `events`: of the inputs all, those that were decided on, or FEWER.
+    """
+
+    kept: int = 0
+    anchor: bool = True
+    snapshots: bool = False
+    events: str = COVERED
+
+
+def lose(world: World, loss: Loss) -> None:
+    """Let the log be lost, and have somebody take the cluster over; nothing while that goes on already."""
+    if world.stopped:
+        return
+    world.stopped = True
+    for name in list(world.processes):
+        world.kill(name)
+    world.journal = _left(world, loss)
+    for heard in world.on_new_log:
+        heard(world.journal)
+    if not loss.anchor and world.cluster.find(CONFIGMAP, f"{SYSTEM}/{ANCHOR_CONFIGMAP}") is not None:
+        world.cluster.api.store.remove(CONFIGMAP, f"{SYSTEM}/{ANCHOR_CONFIGMAP}")
+    world.do(_adopted(world)).add_done_callback(lambda _: None)
+
+
+def _left(world: World, loss: Loss) -> MemoryJournal:
+    """Return what stands after the loss: both streams cut where the log was at one moment, or empty."""
+    old, new = world.journal, MemoryJournal(clock=world.stamp, replicated=True)
+    anchored = dig(world.cluster.find(CONFIGMAP, f"{SYSTEM}/{ANCHOR_CONFIGMAP}") or {}, "data", "sequence")
+    # What an anchor vouches for stands whole, or is a loss: shorter by one message at least.
+    most = min(int(anchored or 1), old.streams[DECISIONS].last) - 1
+    decisions = min(loss.kept * most // WHOLE + bool(loss.kept), most) if most > 0 else 0
+    if loss.kept and loss.events == FEWER:
+        # Decisions may stand whole then: they are lost with what they were decided on.
+        decisions = old.streams[DECISIONS].last if loss.kept == WHOLE else decisions
+    covered = 0
+    for message in old.streams[DECISIONS].messages[:decisions]:
+        record = decode_record(message.body)
+        covered = record.covers_to if isinstance(record, Frame) else covered
+        covered = record.events_last if isinstance(record, Genesis) else covered
+    inputs = {ALL: old.streams[EVENTS].last, COVERED: covered, FEWER: covered * loss.kept // (2 * WHOLE)}
+    ends = {DECISIONS: decisions, EVENTS: inputs[loss.events]}
+    ends[SNAPSHOTS] = old.streams[SNAPSHOTS].last if loss.snapshots else 0
+    for name, stream in old.streams.items():
+        last = ends.get(name, 0)
+        kept = new.streams[name]
+        kept.messages = [message for message in stream.messages if message.sequence <= last]
+        kept.ids = {known: place for known, place in stream.ids.items() if place[0] <= last}
+        kept.last = last
+    return new
+
+
+async def _adopted(world: World) -> None:
+    """Take over as the command does, again where the API server goes back meanwhile; then start every process."""
+    for _ in range(TRIES):
+        try:
+            await _adopt(world)
+            break
+        except ApiError:
+            await asyncio.sleep(AGAIN_S)
+        except Exception as error:  # noqa: BLE001 - a law says that nobody fails of this
+            world.failures.append(("adopt", error))
+            break
+    # A backup from before names a generation that is no more: whoever brings it back takes over once more.
+    world.backup = None
+    world.stopped = False
+    for name in world.names():
+        world.start(name)
+
+
+async def _adopt(world: World) -> None:
+    try:
+        await take_over(world.cluster.api, world.journal, SYSTEM, PROGRAM)
+    except NotAdoptable as nothing:
+        if "--fresh" not in str(nothing):
+            raise
+        await adopt_fresh(world.cluster.api, world.journal, SYSTEM, PROGRAM)

@@ -1,0 +1,131 @@
+"""Faults in budgets, classes and takeovers, each found by a story made for it: the laws see what they are for."""
+
+import pytest
+
+from tests.binder import faults_of_the_budgets as budgets
+from tests.simulation import planted_takeovers as taken
+from tests.simulation.acts.act import Act, Step
+from tests.simulation.acts.budgets import UNREADABLE, Release, SetBudget
+from tests.simulation.acts.holders import EditClass, OrderClaim
+from tests.simulation.acts.machines import RemoveNode
+from tests.simulation.acts.tenants import NOTHING, CreateClass, CreateVm, DeleteClaim, DeleteVm
+from tests.simulation.acts.troubles import ApiAway, LogLost
+from tests.simulation.cluster import Setting
+from tests.simulation.labels import OTHER_NAME, TWIN
+from tests.simulation.laws.budgets import Budgeted, BudgetShown, Woken
+from tests.simulation.laws.classes import Elder, Named
+from tests.simulation.laws.endings import Served
+from tests.simulation.laws.law import Law
+from tests.simulation.laws.takeovers import TakenOver
+from tests.simulation.life import lived
+from tests.simulation.planted import Plant
+
+ROOM = Setting((4,), (4,), binders=1)
+TOTAL, RAW = 0, 3
+"""Numbers of budget keys."""
+ROOT, PARENT, CHILD = 0, 1, 2
+"""Levels of the tree; VMs and claims of odd numbers are the child's."""
+
+
+def _steps(*acts: Act | float) -> list[Step]:
+    """Return acts with a second after each, or as many as the number behind it."""
+    steps: list[Step] = []
+    for act in acts:
+        if isinstance(act, Act):
+            steps.append(Step(act))
+        else:
+            steps[-1] = Step(steps[-1].act, act)
+    return steps
+
+
+FULL = SetBudget(CHILD, ((TOTAL, 1),))
+FAULTS: tuple[tuple[Plant, Setting, list[Step], type[Law]], ...] = (
+    (budgets.budgets_ignored, ROOM, _steps(FULL, CreateVm(1), CreateVm(3)), Budgeted),
+    (budgets.parents_ignored, ROOM, _steps(SetBudget(PARENT, ((TOTAL, 1),)), CreateVm(1), CreateVm(3)), Budgeted),
+    (budgets.zero_is_unset, ROOM, _steps(SetBudget(ROOT, ((TOTAL, 0),)), CreateVm(1)), Budgeted),
+    (
+        budgets.lost_count_nothing,
+        Setting((1, 0), (0, 2), binders=1),
+        _steps(FULL, OrderClaim(1), 3.0, RemoveNode(0), 330.0, OrderClaim(3, "slice")),
+        Budgeted,
+    ),
+    (budgets.asked_again, ROOM, _steps(FULL, OrderClaim(1), CreateVm(1, NOTHING, claims=(1,))), Budgeted),
+    (budgets.own_pods_are_raw, ROOM, _steps(SetBudget(CHILD, ((RAW, 5),)), CreateVm(1)), BudgetShown),
+    (
+        budgets.budgets_wake_nobody,
+        ROOM,
+        _steps(SetBudget(CHILD, ((TOTAL, 0),)), CreateVm(1), 3.0, FULL),
+        Woken,
+    ),
+    (budgets.freed_units_stay, ROOM, _steps(FULL, CreateVm(1), 5.0, DeleteVm(1), 15.0, CreateVm(3)), Budgeted),
+    (
+        budgets.releases_lose,
+        ROOM,
+        _steps(ApiAway(30.0, "projector"), Release(1, ((TOTAL, 0),)), CreateVm(1)),
+        Budgeted,
+    ),
+    (
+        budgets.unreadable_is_unlimited,
+        ROOM,
+        _steps(
+            ApiAway(30.0, "projector"),
+            Release(1, ((TOTAL, 1),)),
+            Release(1, ((TOTAL, UNREADABLE),)),
+            CreateVm(1),
+            CreateVm(3),
+        ),
+        Budgeted,
+    ),
+    (
+        taken.budget_freed_on_deletion,
+        Setting((4,), (4,), binders=1, stop_s=15.0),
+        _steps(FULL, CreateVm(1), 5.0, DeleteVm(1), CreateVm(3)),
+        Budgeted,
+    ),
+    (taken.budget_status_once, ROOM, _steps(FULL, 3.0, CreateVm(1)), BudgetShown),
+    (
+        taken.edit_renames_what_is_booked,
+        ROOM,
+        _steps(CreateVm(0), 5.0, EditClass("card", OTHER_NAME), DeleteClaim(0)),
+        Named,
+    ),
+    (
+        taken.edit_renames_what_is_held,
+        Setting((1, 1), (0, 0), binders=1),
+        _steps(OrderClaim(0), 3.0, EditClass("card", OTHER_NAME), RemoveNode(0), 330.0),
+        Named,
+    ),
+    (taken.the_younger_keeps_the_name, ROOM, _steps(CreateClass(TWIN)), Elder),
+    (
+        taken.only_what_runs_is_adopted,
+        Setting((1,), (0,), binders=1, schedule_s=15.0),
+        _steps(CreateVm(0), LogLost(), CreateVm(2)),
+        TakenOver,
+    ),
+    (taken.statuses_alone_are_adopted, ROOM, _steps(CreateVm(0), 5.0, LogLost()), TakenOver),
+    (
+        taken.gated_launchers_are_forgotten,
+        Setting((1,), (0,), binders=1),
+        _steps(CreateVm(0), CreateVm(2), LogLost(), DeleteVm(0)),
+        Served,
+    ),
+    (taken.adopted_without_claims_shown, ROOM, _steps(OrderClaim(0), 3.0, LogLost()), TakenOver),
+    (taken.placed_while_adopting, ROOM, _steps(OrderClaim(0), CreateVm(2), 3.0, LogLost()), TakenOver),
+)
+"""Each fault, a world where it shows, and the law that it breaks there."""
+
+
+@pytest.mark.parametrize(
+    ("plant", "setting", "steps", "law"), FAULTS, ids=[plant.__name__ for plant, _, _, _ in FAULTS]
+)
+def test_a_story_finds_its_fault(
+    plant: Plant, setting: Setting, steps: list[Step], law: type[Law], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The world keeps every law as the program is, and breaks the law that is meant once the fault is planted."""
+    assert lived(0, setting, steps).broken is None
+
+    plant(monkeypatch)
+
+    broken = lived(0, setting, steps, laws=[law]).broken
+    assert broken is not None
+    assert broken.law == law.__name__

@@ -1,0 +1,131 @@
+"""What is asked about writes that declare units: VMs, pools, replica sets, bare VMIs, counts of replicas (B2, T20).
+
+The API server asks about new entries and more replicas alone: never about what is being deleted, a status or a
+finalizer. It passes over us where we can't be reached, and we pass what we can't check: whoever binds checks again.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from binder.rules.admission import controller_account
+from schemas import names
+from schemas.admission import BUDGETS_DOMAIN, CREATE, REVIEW_API_VERSION, SCALE, UPDATE, WRITE_PATH
+from schemas.events import Writable, WriteRequest
+from schemas.kinds import VM, VM_POOL, VMI, VMI_REPLICA_SET, Resource
+from schemas.objects import Gone, KubeVirtView, PoolView, ReplicaSetView, VmiView
+from webhooks import cel
+from webhooks.configuration import Service, client_config
+from webhooks.reviews import UNREADABLE, MalformedReview, Review
+
+TIMEOUT_S = 5
+"""The API server's patience: above our own for these, so that it is we who say what could not be checked."""
+
+DECLARING = {kind.plural: kind for kind in (VM, VM_POOL, VMI_REPLICA_SET, VMI)}
+SCALED = (VM_POOL, VMI_REPLICA_SET)
+
+_TEMPLATES = {
+    VM.plural: "spec.template",
+    VM_POOL.plural: "spec.virtualMachineTemplate.spec.template",
+    VMI_REPLICA_SET.plural: "spec.template",
+    VMI.plural: "",
+}
+
+
+class _ScaleSpec(msgspec.Struct, frozen=True):
+    replicas: int = 0
+
+
+class _Scale(msgspec.Struct, frozen=True):
+    spec: _ScaleSpec = _ScaleSpec()
+
+
+_scale = msgspec.json.Decoder(_Scale)
+
+
+def write_webhooks(at: Service | str, ca_bundle: bytes) -> tuple[dict[str, Any], ...]:
+    """Return the entries of the validating configuration."""
+    client = client_config(at, WRITE_PATH, ca_bundle)
+    return (
+        _webhook(VM, "", (CREATE, UPDATE), client, _asks_more(VM)),
+        _webhook(VM_POOL, "", (CREATE, UPDATE), client, _asks_more(VM_POOL)),
+        _webhook(VMI_REPLICA_SET, "", (CREATE, UPDATE), client, _asks_more(VMI_REPLICA_SET)),
+        _webhook(VMI, "", (CREATE,), client, f"{_entries(cel.NEW, VMI)} != ''"),
+        *(_webhook(kind, SCALE, (UPDATE,), client, _more_replicas(0)) for kind in SCALED),
+    )
+
+
+def _webhook(
+    kind: Resource, subresource: str, operations: tuple[str, ...], client: dict[str, Any], asks: str
+) -> dict[str, Any]:
+    rule = {
+        "apiGroups": [kind.group],
+        "apiVersions": ["*"],
+        "operations": list(operations),
+        "resources": [f"{kind.plural}/{subresource}" if subresource else kind.plural],
+        "scope": "Namespaced",
+    }
+    return {
+        "name": f"{kind.plural}{'-' + subresource if subresource else ''}.{BUDGETS_DOMAIN}",
+        "clientConfig": client,
+        "rules": [rule],
+        "matchPolicy": "Equivalent",
+        "matchConditions": [
+            {"name": "is-not-being-deleted", "expression": f"!has({cel.NEW}.metadata.deletionTimestamp)"},
+            {"name": "asks-for-more", "expression": asks},
+        ],
+        "failurePolicy": "Ignore",
+        "sideEffects": "NoneOnDryRun",
+        "timeoutSeconds": TIMEOUT_S,
+        "admissionReviewVersions": [REVIEW_API_VERSION.split("/")[1]],
+    }
+
+
+def _entries(side: str, kind: Resource) -> str:
+    """Return the entries of a template, '' where it has none."""
+    path = "".join(f".?{field}" for field in (*filter(None, _TEMPLATES[kind.plural].split(".")), "metadata"))
+    return f"{side}{path}.?annotations[?'{names.GPUS_ANNOTATION}'].orValue('')"
+
+
+def _more_replicas(unset: int) -> str:
+    return f"{cel.NEW}.?spec.?replicas.orValue({unset}) > {cel.OLD}.?spec.?replicas.orValue({unset})"
+
+
+def _asks_more(kind: Resource) -> str:
+    """Say whether entries are new, or are for more replicas: a VM has none, and then the two are alike."""
+    new, old = _entries(cel.NEW, kind), _entries(cel.OLD, kind)
+    return f"{new} != '' && ({cel.IS_CREATE} || {new} != {old} || {_more_replicas(1)})"
+
+
+def is_kubevirts_own(review: Review, kubevirt: KubeVirtView | None, view: VmiView) -> bool:
+    """Say whether KubeVirt starts a VM or fills a replica set: what declares that was asked about when it was written.
+
+    Only its own account is believed, and only where the VMI has an owner.
+    """
+    return kubevirt is not None and bool(view.owner_uid) and review.user == controller_account(kubevirt.namespace)
+
+
+def scaled(review: Review, owner: Writable | Gone | None) -> Writable | None:
+    """Return what a Scale makes of its owner, None where that has no GPUs or goes. Raises `MalformedReview`."""
+    if not isinstance(owner, PoolView | ReplicaSetView) or owner.deleting:
+        return None
+    try:
+        return replace(owner, replicas=_scale.decode(review.object).spec.replicas)
+    except UNREADABLE as error:
+        raise MalformedReview(f"the Scale can't be read: {error}") from None
+
+
+def request_of(review: Review, view: Writable, before: Writable | None) -> WriteRequest:
+    """Return the request as it is decided on and replayed: views alone, no body (T16)."""
+    # Where the object stands is what the API server says, not what the object does (C47).
+    placed = replace(view, namespace=review.namespace)
+    return WriteRequest(
+        request=review.uid,
+        kind=review.resource.resource,
+        namespace=review.namespace,
+        name=review.name or view.name,
+        user=review.user,
+        view=placed,
+        before=replace(before, namespace=review.namespace) if before is not None else None,
+    )
