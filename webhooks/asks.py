@@ -46,6 +46,7 @@ HOLDS = {
     Hold.NOT_WHOLE: "the binder does not see the whole cluster yet",
     Hold.PAUSED: "placing is paused by the platform operator",
     Hold.NAMESAKE: "an earlier run of this VM has not ended yet",
+    Hold.IN_LINE: "the binder has others to decide on first",
 }
 
 _log = structlog.get_logger()

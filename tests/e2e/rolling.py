@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 
@@ -95,4 +95,6 @@ async def _churn(program: Stack, over: asyncio.Event) -> None:
             await program.vm(name, [("l40s", 1)])
         except (Refused, aiohttp.ClientError):
             continue
-        await asyncio.sleep(0.3)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await over.wait()

@@ -13,7 +13,10 @@ import structlog
 from binder import service
 from binder.memory_journal import MemoryJournal
 from deploy.adopt import adopt_fresh
+from deploy.world.manifests import encode
 from deploy.world.store import Backup
+from schemas.kinds import CONFIGMAP
+from schemas.names import SETTING_POLICY, SETTINGS_CONFIGMAP
 from tests.simulation.chance import Chance
 from tests.simulation.cluster import BORN_S, Cluster, Setting, finish
 from tests.simulation.doors import Counts, Doors
@@ -74,6 +77,10 @@ class World:
     def begin(self) -> None:
         """Begin the log and start every process."""
         finish(adopt_fresh(self.cluster.api, self.journal, SYSTEM, PROGRAM), self.lane)
+        if self.setting.policy:
+            head = {"apiVersion": CONFIGMAP.api_version, "kind": CONFIGMAP.kind}
+            settings = {"metadata": {"name": SETTINGS_CONFIGMAP}, "data": {SETTING_POLICY: self.setting.policy}}
+            finish(self.cluster.api.create(CONFIGMAP, SYSTEM, encode(head | settings)), self.lane)
         for name in self.names():
             self.start(name)
 
