@@ -16,6 +16,7 @@ from deploy.cluster_in_memory import Cluster
 from deploy.leaving import Leaving, NotStopped, await_stopped, in_use, stop_deployments
 from schemas import kinds as k
 from schemas import names
+from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 
 HOME = "gpubinder"
 STAMP = {names.STAMP_ANNOTATION: "3.7.0"}
@@ -69,6 +70,9 @@ async def cluster() -> AsyncIterator[Cluster]:
     await put(here, k.CONFIGMAP, HOME, names.SETTINGS_CONFIGMAP, data={})
     await put(here, k.CONFIGMAP, HOME, names.ANCHOR_CONFIGMAP, data={})
     await put(here, k.SECRET, HOME, names.DIGEST_KEY_SECRET)
+    for kind in (CONFIGURATION, VALIDATING_CONFIGURATION):
+        here.api.serve(kind)
+        await put(here, kind, "", CONFIGURATION_NAME, webhooks=[])
     yield here
     await here.api.close()
 
@@ -81,6 +85,9 @@ GOES = (
     (k.LEASE, HOME, f"{names.LEASE_PREFIX}ingest"),
     (k.CONFIGMAP, HOME, names.ANCHOR_CONFIGMAP),
     (k.SECRET, HOME, names.DIGEST_KEY_SECRET),
+    # Left behind, one would refuse every order.
+    (CONFIGURATION, "", CONFIGURATION_NAME),
+    (VALIDATING_CONFIGURATION, "", CONFIGURATION_NAME),
 )
 STAYS = (
     (k.GPU_CLASS, "", "a"),
