@@ -147,6 +147,7 @@ class Leaving:
     async def everything(self) -> None:
         """Take away all of it, in the order in which nothing can come back or be missed. Raises `ApiError`."""
         # 1. From here on the API server asks nobody of ours, and lets us finish.
+        # No VMI is marked for a booking that nobody would make: who marks goes first.
         for registered in (CONFIGURATION, VALIDATING_CONFIGURATION):
             await self._delete(registered, "", CONFIGURATION_NAME)
         for body in reversed(policy_objects(self._namespace)):
@@ -163,7 +164,8 @@ class Leaving:
         # 4. Last, what says that we are here: until then this can be begun anew.
         for lease in ("binder", "ingest", "projector", "accounting"):
             await self._delete(k.LEASE, self._namespace, f"{names.LEASE_PREFIX}{lease}")
-        await self._delete(k.SECRET, self._namespace, names.DIGEST_KEY_SECRET)
+        for secret in (names.DIGEST_KEY_SECRET, names.WEBHOOK_TLS_SECRET):
+            await self._delete(k.SECRET, self._namespace, secret)
         if await self._settings_are_ours():
             await self._delete(k.CONFIGMAP, self._namespace, names.SETTINGS_CONFIGMAP)
         await self._delete(k.CONFIGMAP, self._namespace, names.ANCHOR_CONFIGMAP)

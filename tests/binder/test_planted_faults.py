@@ -14,6 +14,7 @@ from tests.binder import faults_of_the_fold as fold
 from tests.binder import faults_of_the_held as held
 from tests.binder import faults_of_the_nodes as nodes
 from tests.binder import faults_of_the_pass as serve
+from tests.binder import faults_of_the_starts as begun
 from tests.binder.histories import lived, seeded
 from tests.binder.oracle import untold
 from tests.binder.test_budget_use import test_c34_each_unit_is_counted_once
@@ -126,7 +127,7 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
 )
 
 
-EVERY = (*FAULTS, *nodes.FAULTS, *kubevirt.FAULTS)
+EVERY = (*FAULTS, *nodes.FAULTS, *kubevirt.FAULTS, *begun.FAULTS)
 
 
 @pytest.mark.parametrize(("plant", "story", "random"), EVERY, ids=[plant.__name__ for plant, _, _ in EVERY])

@@ -23,6 +23,7 @@ from schemas.frames import Frame, decode_record
 from schemas.kinds import LEASE, VMI
 from schemas.names import LEASE_PREFIX, SETTING_POLICY, SETTINGS_CONFIGMAP
 from schemas.streams import DECISIONS
+from tests.binder.waiting import patient
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.fixtures import nothing_of_ours
@@ -118,8 +119,11 @@ class Stack(Tenant):
         return next((running[part] for part in identity.split("-") if part in running), "")
 
     async def told(self) -> State:
-        """Return the state that the log tells now."""
+        """Return the state that the log tells now; while NATS elects a leader it is asked again."""
         await self._connected()
+        return await patient(self._told)
+
+    async def _told(self) -> State:
         follower = Follower(self.journal)
         try:
             return await follower.start()
