@@ -76,7 +76,10 @@ async def in_status(kube: Kube) -> Shown:
 
 
 async def in_annotations(kube: Kube) -> Shown:
-    """Return the newest stamp that an annotation tells, on licence copies and usage records. Raises `ApiError`."""
+    """Return the newest stamp that an annotation tells, on licence copies and usage records. Raises `ApiError`.
+
+    Kinds that may not be listed are passed over: without licences nobody is given a right to Secrets.
+    """
     newest = Shown()
     for resource in IN_ANNOTATIONS:
         try:

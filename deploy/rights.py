@@ -175,7 +175,7 @@ RIGHTS: Final[dict[str, Rights]] = {
         everywhere=(
             _on(("get", "list"), k.GPU_CLASS),
             _on(("get",), k.GPU_CLAIM),
-            _on(("list",), k.KUBEVIRT),
+            _on(("get", "list"), k.KUBEVIRT),
             _on(("get",), k.NAMESPACE),
             # The owner of a Scale, whose template says what more replicas would take.
             _on(("get",), k.VMI_REPLICA_SET),

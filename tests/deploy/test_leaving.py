@@ -18,6 +18,7 @@ from deploy.leaving import Leaving, NotStopped, await_stopped, in_use, stop_depl
 from deploy.world.faults import Call, Fault, FaultyKube
 from schemas import kinds as k
 from schemas import names
+from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 from schemas.objects import Stamp
 
 HOME = "gpubinder"
@@ -211,3 +212,15 @@ async def test_beginning_the_log_may_be_repeated() -> None:
     assert await Anchor(here.api, HOME).read() == tip
     await here.api.close()
     await elsewhere.api.close()
+
+
+async def test_webhooks_of_both_kinds_go(cluster: Cluster) -> None:
+    """Nobody is asked about VMs any more: neither who changes objects nor who only answers stays registered (I2)."""
+    both = (CONFIGURATION, VALIDATING_CONFIGURATION)
+    for resource in both:
+        cluster.api.serve(resource)
+        await put(cluster, resource, "", CONFIGURATION_NAME, webhooks=[])
+
+    await Leaving(cluster.api, HOME).everything()
+
+    assert [await shown(cluster, resource, "", CONFIGURATION_NAME) for resource in both] == [None, None]
