@@ -88,17 +88,20 @@ class Witness:
             _note(self.bookings, claim["metadata"]["uid"], status["nodeName"])
 
     def _judge(self) -> None:
-        """Add up what living, ungated pods request of each node they are bound or pinned to."""
-        used: dict[tuple[str, str], int] = {}
+        """Add up what living, ungated pods request of each node: those that are bound, and those that we placed.
+
+        Under Schedule kube-scheduler places: it may bind to units while we pin to them, and one of the two waits.
+        """
+        bound: dict[tuple[str, str], int] = {}
+        placed: dict[tuple[str, str], int] = {}
         for pod in self._pods.values():
-            node = pod["spec"].get("nodeName") or pinned_node(pod)
-            if GATE in gates(pod) or not node or pod.get("status", {}).get("phase") in _FINAL:
+            if GATE in gates(pod) or pod.get("status", {}).get("phase") in _FINAL:
                 continue
-            for container in pod["spec"]["containers"]:
-                for resource, amount in (container.get("resources", {}).get("requests") or {}).items():
-                    if resource.startswith(GPU_MARK):
-                        used[node, resource] = used.get((node, resource), 0) + int(amount)
-        for (node, resource), amount in used.items():
+            node = pod["spec"].get("nodeName") or ""
+            _add(bound, node, pod)
+            if (pod["metadata"].get("annotations") or {}).get(POLICY_ANNOTATION) != POLICY_SCHEDULE:
+                _add(placed, node or pinned_node(pod), pod)
+        for (node, resource), amount in (*bound.items(), *placed.items()):
             offered = self._offers.get(node, {}).get(resource, 0)
             if amount > offered:
                 self._break(f"{node} gives {amount} {resource}, it offers {offered}")
@@ -138,3 +141,10 @@ def pinned_node(pod: Object) -> str:
         if field["key"] == "metadata.name" and field["operator"] == "In"
     ]
     return named[0] if named and len(named) == len(terms) and len(set(named)) == 1 else ""
+
+
+def _add(used: dict[tuple[str, str], int], node: str, pod: Object) -> None:
+    for container in pod["spec"]["containers"] if node else ():
+        for resource, amount in (container.get("resources", {}).get("requests") or {}).items():
+            if resource.startswith(GPU_MARK):
+                used[node, resource] = used.get((node, resource), 0) + int(amount)
