@@ -25,7 +25,7 @@ STOP_SECONDS = 120.0
 REFUSED_SECONDS = 30.0
 """How long a refused write is tried again: an API server goes on asking a policy for a moment after it is gone."""
 _LOOK_SECONDS = 0.5
-_NOT_FOUND = 404
+_FORBIDDEN, _NOT_FOUND = 403, 404
 _ENDED = ("Succeeded", "Failed")
 PART_OF = "app.kubernetes.io/part-of"
 
@@ -158,7 +158,7 @@ class Leaving:
         await self._finalizers(k.GPU_CLASS, names.CLASS_FINALIZER)
         await self._gates()
         # 3. What nobody would look after.
-        await self._ours(COPY, "licence copy", lambda one: _stamped(one) and names.CLASS_LABEL in one.metadata.labels)
+        await self._copies()
         await self._ours(k.GPU_BUDGET, "mirrored budget", _is_mirror)
         await self._ours(k.WORKLOAD, "usage record", _is_record)
         # 4. Last, what says that we are here: until then this can be begun anew.
@@ -219,6 +219,14 @@ class Leaving:
                 await self._kube.patch(k.POD, meta.namespace, meta.name, patch, kind=PatchKind.JSON)
 
             await _insist(let_go)
+
+    async def _copies(self) -> None:
+        try:
+            await self._ours(COPY, "licence copy", _stamped)
+        except ApiError as error:
+            # An installation without licences has no right to Secrets, and no copies.
+            if error.code != _FORBIDDEN:
+                raise
 
     async def _ours(self, resource: k.Resource, what: str, is_ours: Callable[[_Object], bool]) -> None:
         async for one in _all(self._kube, resource):

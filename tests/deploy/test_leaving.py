@@ -174,18 +174,22 @@ async def test_a_role_that_works_on_is_waited_for(cluster: Cluster, monkeypatch:
 
 
 async def test_without_licences_nobody_has_to_read_secrets(cluster: Cluster) -> None:
-    """T4: an installer that may not list Secrets tells the newest stamp from all else; every other refusal is one."""
+    """T4: who may not list Secrets tells the newest stamp from all else, and leaves all else; other refusals are raised."""
 
     async def denied(call: Call) -> Fault | None:
-        return Fault(ApiError(403, "Forbidden", "no")) if call.resource.plural in refused else None
+        listing = call.verb == "list_page" and call.resource.plural in refused
+        return Fault(ApiError(403, "Forbidden", "no")) if listing else None
 
     kube = FaultyKube(cluster.api, denied)
     await put(cluster, k.WORKLOAD, "t", "gpuclaim-y", metadata={"annotations": {names.STAMP_ANNOTATION: "4.1.0"}})
     refused = {k.SECRET.plural}
     assert (await in_annotations(kube)).stamp == Stamp(4, 1, 0)
+    await Leaving(kube, HOME, dry=True).everything()
     refused = {k.WORKLOAD.plural}
     with pytest.raises(ApiError):
         await in_annotations(kube)
+    with pytest.raises(ApiError):
+        await Leaving(kube, HOME, dry=True).everything()
 
 
 async def test_beginning_the_log_may_be_repeated() -> None:

@@ -80,9 +80,14 @@ class Served(Law):
                 yield from self._waits(vmi, str(phase))
 
     def _finds_no_place(self, vm: Obj) -> bool:
-        """Say whether policy Refuse keeps a VM from starting: no node has room; who names claims may be excused."""
+        """Say whether policy Refuse keeps a VM from starting: no node has room.
+
+        Whether claims or budgets do is not counted anew here: where there are any, a VM is excused.
+        """
         if self.world.setting.policy != POLICY_REFUSE:
             return False
+        if any(self.picture.objects.get(kind) for kind in ("gpubudgets", "helmreleases")):
+            return True
         entries = entries_of(vm["spec"]["template"])
         if any("claimName" in entry for entry in entries):
             return True
