@@ -21,8 +21,11 @@ STORED, CONFLICT, UNCLEAR, UNAVAILABLE, DENIED, REFUSED = (
 OUTCOMES = (STORED, CONFLICT, UNCLEAR, UNAVAILABLE, DENIED, REFUSED)
 """How an append ends. A conflict: another writer was first. Unclear: no answer, it may have landed."""
 
-FORGOTTEN_SECONDS = 60.0
-"""A message that was not tried again for so long is no longer waited for: whoever had it gave it up."""
+FORGOTTEN_SECONDS = 35.0
+"""A message that was not tried again for so long is no longer waited for: whoever had it gave it up.
+
+Ingest pauses longest between two tries, half a minute.
+"""
 
 _ENDS: Mapping[type[BaseException], str] = {
     WrongLastSequence: CONFLICT,
@@ -82,6 +85,10 @@ class WatchedJournal:
             stored = await self._journal.append(
                 stream, subject, body, message_id=message_id, expected_last=expected_last, headers=headers
             )
+        except asyncio.CancelledError:
+            # Whoever sent it was ended, with its lease most often: nobody waits for it any more.
+            self.waiting.over(key)
+            raise
         except Exception as error:
             self._ended.labels(stream, _ENDS.get(type(error), REFUSED)).inc()
             if not isinstance(error, Unclear | Unavailable):

@@ -69,7 +69,7 @@ class Stage:
             found = await self.scrape()
             return found if so(found) else None
 
-        return await until(look)
+        return await until(look, seconds=180)
 
 
 @asynccontextmanager
