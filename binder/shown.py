@@ -29,7 +29,7 @@ IN_ANNOTATIONS: Final = (COPY, WORKLOAD)
 GENERATIONS_MAX: Final = 1 << 31
 """No log begins so often: an annotation that says so was written by somebody else."""
 
-_NOT_FOUND = 404
+_FORBIDDEN, _NOT_FOUND = 403, 404
 _AGAIN_S = 0.05
 
 
@@ -76,15 +76,23 @@ async def in_status(kube: Kube) -> Shown:
 
 
 async def in_annotations(kube: Kube) -> Shown:
-    """Return the newest stamp that an annotation tells, on licence copies and usage records. Raises `ApiError`."""
+    """Return the newest stamp that an annotation tells, on licence copies and usage records. Raises `ApiError`.
+
+    Kinds that may not be listed are passed over: without licences nobody is given a right to Secrets.
+    """
     newest = Shown()
     for resource in IN_ANNOTATIONS:
-        async for raw in listed(kube, resource):
-            # Nothing but metadata is read of a Secret (T16).
-            found = msgspec.json.decode(raw, type=_Noted).metadata
-            stamp = read_stamp((found.annotations or {}).get(STAMP_ANNOTATION, ""))
-            if stamp is not None and stamp.generation < GENERATIONS_MAX:
-                newest = max(newest, Shown(stamp, _where(resource, found)))
+        try:
+            async for raw in listed(kube, resource):
+                # Nothing but metadata is read of a Secret (T16).
+                found = msgspec.json.decode(raw, type=_Noted).metadata
+                stamp = read_stamp((found.annotations or {}).get(STAMP_ANNOTATION, ""))
+                if stamp is not None and stamp.generation < GENERATIONS_MAX:
+                    newest = max(newest, Shown(stamp, _where(resource, found)))
+        except ApiError as error:
+            # Where an installation has no licences nobody may list Secrets, and there are no copies.
+            if (error.code, resource) != (_FORBIDDEN, COPY):
+                raise
     return newest
 
 

@@ -22,6 +22,7 @@ from schemas.events import (
 )
 from schemas.reasons import Hold
 from schemas.streams import EVENTS, EVENTS_REQUEST
+from webhooks import told
 from webhooks.answers import REMEMBERED, Answers, Skipped
 from webhooks.refusals import RecentRefusals
 from webhooks.reviews import UNREADABLE, TurnedAway
@@ -163,6 +164,7 @@ class Asks:
                 either: set[asyncio.Future[Any]] = {publishing, waiter.future}
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if not waiter.future.done():
+                    told.stored(publishing.result())
                     self._answers.published(waiter, publishing.result())
                 step.doing, step.published = "the binder gave no answer in time", True
                 return await waiter.future

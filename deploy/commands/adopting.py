@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 from rich.markup import escape
+from rich.padding import Padding
 
 from binder.voiding import void as skip
 from deploy.commands import options as o
@@ -45,18 +46,20 @@ def adopt(
     """Begin a log, or [bold]take over a cluster that already runs[/]: streams, identity, and an anchor in the cluster.
 
     With --fresh, once per cluster: it refuses wherever something of an earlier log stands: messages in the
-    streams, an anchor, claims, gated launchers. Without it, where the log is lost or shorter than its anchor:
-    a new generation begins, and books what launchers, their pins and claims show before it decides anything.
-    Nothing restarts. Look at it with --dry-run first; stop every `gpubinder run` before you do it.
+    streams, an anchor, claims, launchers, objects that show a decision. Without it, where the log is lost or
+    shorter than its anchor or an object says, or where two logs served one cluster: a new generation begins,
+    and books what launchers, their pins and claims show before it decides anything. Nothing restarts.
+    Look at it with --dry-run first; stop every `gpubinder run` before you do it.
     An empty stream under a mistyped URL is never taken for a new beginning; --unless-begun lets an installation
-    that is repeated succeed where the log stands as it was anchored. Needs the installer's NATS credentials. A NATS
-    server of yours needs JetStream with `sync_interval: always`, and `max_payload: 4MB`.
+    that is repeated succeed where the log stands as it was anchored. Needs the installer's NATS
+    credentials. A NATS server of yours needs JetStream with `sync_interval: always`, and `max_payload: 4MB`.
 
     [bold]Examples[/]
-      gpubinder adopt --fresh                    on a nats-server of our own, over --data
+      gpubinder adopt --fresh       with a nats-server of our own, over --data
       gpubinder adopt --fresh --nats nats://nats:4222 --dry-run
       gpubinder adopt --fresh --nats nats://nats:4222 --replicas 3
       gpubinder adopt --nats nats://nats:4222 --dry-run      what it would book
+      gpubinder adopt --nats nats://nats:4222 --dry-run --json | jq .notes
     """
     if unless_begun and not fresh:
         raise typer.BadParameter("--unless-begun goes with --fresh: a takeover is never done by itself")
@@ -132,9 +135,13 @@ async def _take_over(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *
 
 def _tell(*parts: tuple[str, tuple[str, ...]]) -> None:
     for title, lines in parts:
-        say(out(), f"[bold]{title}[/]" + ("" if lines else ": nothing"))
+        say(out(), f"[bold]{title}[/]: {len(lines) or 'nothing'}")
         for line in lines:
-            say(out(), f"  {escape(line)}")
+            if out().is_terminal:
+                # What goes on in a second line stays under its first.
+                out().print(Padding(escape(line), (0, 0, 0, 2)))
+            else:
+                say(out(), f"  {escape(line)}")
 
 
 def void(

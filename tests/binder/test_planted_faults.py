@@ -119,6 +119,11 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (limits.use_is_told, "noise", True),
     (limits.freed_units_stay, "budget", True),
     (limits.releases_lose, "", True),
+    (limits.writes_unchecked, "declared", False),
+    (limits.whole_writes_asked, "declared", False),
+    (limits.owners_unknown, "declared-replicas", True),
+    (limits.templates_alone, "declared-replicas", True),
+    (limits.gone_stay_declared, "declared", True),
 )
 
 

@@ -1,12 +1,15 @@
 """Budgets, end to end: a tree of tenants on a real server, its parents' limits, and releases that Flux serves."""
 
 import json
+import re
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 
 import aiohttp
 import pytest_asyncio
+import yaml
 
 from schemas.kinds import CRD, GPU_BUDGET, HELM_RELEASE, NAMESPACE
 from schemas.names import APPLICATION_KIND_LABEL, MIRRORED_BUDGET
@@ -16,6 +19,7 @@ from tests.cluster.nodes import L40S
 from tests.e2e.stack import Stack
 from tests.e2e.tenant import SECONDS, Tenant, eventually
 
+PAGE = (Path(__file__).parents[2] / "docs/budgets.md").read_text("utf-8")
 CLASS = "gpus.cozystack.io/l40s"
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 NAMES = {"kind": HELM_RELEASE.kind, "plural": HELM_RELEASE.plural, "singular": "helmrelease"}
@@ -114,7 +118,7 @@ async def test_b3_a_parents_budget_binds_its_children(program: Stack, family: Fa
 
     await child.vm("vm2", [("l40s", 1)])
     message = await child.waiting("vm2", "OverBudget")
-    assert message.startswith(f"budget {parent.tenant}/b allows 1 units of {CLASS}, 1 are held by {parent.tenant}")
+    assert message.startswith(f"budget {parent.tenant}/b allows 1 unit of {CLASS}, 1 is held by {parent.tenant}")
     assert len(await child.gated("vm2")) == 1
     [event] = await child.events("OverBudget")
     assert event["regarding"]["name"] == "vm2"
@@ -137,14 +141,50 @@ async def test_budgets_are_a_table_that_answers(program: Stack, family: Family) 
     await family.child.vm("vm1", [("l40s", 2)])
     await family.child.running("vm1")
     await family.shows(family.child, "l40s 2/9", f"{family.parent.tenant}: l40s 2/2")
-    session = program.api._session  # noqa: SLF001 - only the table is asked for in another media type
-    assert isinstance(session, aiohttp.ClientSession)
-    accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-    async with session.get(GPU_BUDGET.path(family.child.tenant), headers=accept) as answer:
-        shown = await answer.json(content_type=None)
+    shown = await table(program.api, family.child)
 
     assert [column["name"] for column in shown["columnDefinitions"]] == ["Name", "Used", "Declared", "Binds", "Age"]
     assert shown["rows"][0]["cells"][:4] == ["b", "l40s 2/9", "l40s 2/9", f"{family.parent.tenant}: l40s 2/2"]
+
+
+async def table(api: Api, tenant: Tenant) -> Object:
+    """Return what `kubectl get gpubudgets` prints: the server makes the table."""
+    session = api._session  # noqa: SLF001 - only the table is asked for in another media type
+    assert isinstance(session, aiohttp.ClientSession)
+    accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    async with session.get(GPU_BUDGET.path(tenant.tenant), headers=accept) as answer:
+        shown: Object = await answer.json(content_type=None)
+        return shown
+
+
+async def test_the_page_on_budgets_is_followed_word_for_word(program: Stack, family: Family) -> None:
+    """`docs/budgets.md`: its manifest is taken as it stands, and its table is what the server shows of its example."""
+    manifest, shown = (PAGE.split("```")[number] for number in (1, 3))
+    parent, child = family.parent, family.child
+    body = yaml.safe_load(manifest)
+    # The page's own manifest, taken by the server for a tenant; then the budgets of its example.
+    await family.api.create(GPU_BUDGET.path(child.tenant), body | {"metadata": {"name": "gpus"}})
+    limits = {CLASS: 3, "gpus.cozystack.io": 4}
+    await family.api.replace(
+        GPU_BUDGET.path(child.tenant, "gpus"), await edited(family.api, GPU_BUDGET.path(child.tenant, "gpus"), limits)
+    )
+    await family.budget(parent, l40s=4)
+    await parent.vm("own", [("l40s", 3)])
+    await child.vm("vm", [("l40s", 1)])
+    await parent.running("own")
+    await child.running("vm")
+
+    head, row = (re.split(r"  +", line.strip()) for line in shown.strip().splitlines()[1:])
+    told = row[2].replace("tenant-a", parent.tenant)
+    await family.shows(child, row[1], told, "gpus")
+    answer = await table(program.api, child)
+    assert [column["name"].upper() for column in answer["columnDefinitions"]] == head
+    assert answer["rows"][0]["cells"][:3] == ["gpus", row[1], told]
+
+
+async def edited(api: Api, path: str, hard: Object) -> Object:
+    """Return a budget as it stands, with other limits."""
+    return await api.get(path) | {"spec": {"hard": hard}}
 
 
 async def test_orders_wait_for_a_budget_and_say_so(program: Stack, family: Family) -> None:

@@ -78,6 +78,7 @@ class Picture:
         self.held = HeldClaims()
         self.kept = ""
         self.adopting = False
+        self.generation = 0
         self.rewinds = 0
         self.listeners: list[Listener] = []
 
@@ -88,6 +89,7 @@ class Picture:
 
     def _begin(self, genesis: Genesis) -> None:
         """Forget what another generation observed and decided (T4)."""
+        self.generation = genesis.generation
         if genesis.adopts:
             self.adopting, self.sequence = True, genesis.events_last
             for table in (
@@ -185,9 +187,9 @@ class Picture:
 
     def _believe(self, kind: str, view: AnyView) -> None:
         """Take in evidence, unless the watch knows as much: also that it is gone by now (T15)."""
-        session = self.sessions.get(kind)
+        session = self.sessions.get(kind) or Session(0, rewound=False, listing=None)
         known = self.objects.get(kind, {}).get(view.key)
-        if session is not None and (known is not None or rv_after(view.rv, session.rv)):
+        if known is not None or rv_after(view.rv, session.rv):
             listing, session.listing = session.listing, None
             self._see(kind, session, view)
             session.listing = listing

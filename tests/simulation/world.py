@@ -36,8 +36,8 @@ _log = structlog.get_logger(__name__)
 class World:
     """Everything there is. `shouts`: what the program logged as an error.
 
-    `halted`: the operator paused placing. `stopped`: no process runs, as somebody takes the cluster over; whoever is
-    in `on_new_log` hears of the log after that.
+    `halted`: the operator paused placing. `tampered`: when a tenant last wrote to a Secret. `stopped`: no process runs,
+    as somebody takes the cluster over; whoever is in `on_new_log` hears of the log after that.
     """
 
     def __init__(self, seed: int, setting: Setting) -> None:
@@ -60,6 +60,7 @@ class World:
         self.calm = True
         self.stopped = False
         self.halted = False
+        self.tampered: dict[str, float] = {}
         self.on_new_log: list[Callable[[MemoryJournal], None]] = []
         self._deeds: dict[asyncio.Task[None], None] = {}
         FrontDesk(self.cluster, self._desk)

@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from deploy.world import fitting
 from deploy.world.manifests import Obj, controller_of, deleting, dig, key_of, meta, pod_ended
-from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, NODE, POD, VM, VMI, Resource
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, NODE, POD, SECRET, VM, VMI, Resource
 from schemas.names import POLICY_REFUSE
 from tests.simulation.acts.strangers import FOREIGN_GATE
 from tests.simulation.hardware import is_silent
@@ -125,6 +125,8 @@ class Served(Law):
             yield f"VMI {key_of(vmi)} is {phase} and has no launcher"
         classes = classes_of(self.world.cluster, vmi)
         for pod in pods:
+            if self._waits_for_licence(pod):
+                continue
             if not is_gated(pod):
                 yield f"launcher {key_of(pod)} was let go onto {fitting.pinned_to(pod)} and does not run"
             elif any(gate["name"] == FOREIGN_GATE for gate in pod["spec"]["schedulingGates"]):
@@ -135,6 +137,12 @@ class Served(Law):
                 and (nodes := list(self._takers(pod, classes)))
             ):
                 yield f"launcher {key_of(pod)} waits, and fits on {', '.join(nodes)}"
+
+    def _waits_for_licence(self, pod: Obj) -> bool:
+        """Say whether kubelet waits with a launcher for a Secret that nobody has put there (L3, L5)."""
+        names = [dig(volume, "secret", "secretName") for volume in pod["spec"].get("volumes") or ()]
+        home = meta(pod)["namespace"]
+        return any(name and self.world.cluster.find(SECRET, f"{home}/{name}") is None for name in names)
 
     def _takers(self, pod: Obj, classes: list[str]) -> Iterator[str]:
         for node in self.world.cluster.objects(NODE):
