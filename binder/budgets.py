@@ -203,8 +203,10 @@ def told_alike(one: d.Over | None, other: d.Over | None) -> bool:
 
 def sentence(over: d.Over) -> str:
     """Say which budget leaves too little: whose, of what, how much it allows, uses, and how much was asked."""
-    of = "GPU units of all classes" if over.key == BUDGET_TOTAL else f"units of {over.key}"
+    unit = "unit" if over.hard == 1 else "units"
+    of = f"GPU {unit} of all classes" if over.key == BUDGET_TOTAL else f"{unit} of {over.key}"
+    held, asked = ("is" if count == 1 else "are" for count in (over.used, over.asked))
     return (
-        f"budget {over.namespace}/{over.budget} allows {over.hard} {of}, {over.used} are held by {over.namespace} and "
-        f"the tenants below it, {over.asked} more are asked; free some there, or have that budget raised"
+        f"budget {over.namespace}/{over.budget} allows {over.hard} {of}, {over.used} {held} held by {over.namespace} "
+        f"and the tenants below it, {over.asked} more {asked} asked; free some there, or have that budget raised"
     )

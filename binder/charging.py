@@ -74,10 +74,10 @@ class Charging:
         before = charges.get(uid)
         self._budgets.charge("sets", uid, _of_set(gpu_set) if gpu_set is not None and counts else None)
         after = charges.get(uid)
-        if after is not None:
-            self._declared.holds(after[0], uid, after[1])
-        if before is not None and (after is None or before[0] != after[0]):
-            self._declared.holds(before[0], uid, {})
+        if after != before:
+            for side, units in ((before, {}), (after, after[1] if after is not None else {})):
+                if side is not None:
+                    self._declared.holds(side[0], uid, units)
 
     def _pods_of(self, uid: str) -> list[PodView]:
         return [pod for key in self._index.pods_by_vmi.of(uid) if (pod := self._state.pod(key)) is not None]

@@ -25,7 +25,7 @@ from binder.licences import licences_due
 from binder.moving import moving
 from binder.order import ENDS, FIRST, Rank, short_group
 from binder.rules.admission import answer_pod, answer_vmi
-from binder.starting import dry, hearing, starting, starts_due
+from binder.starting import dry, hearing, left_over, starting, starts_due
 from binder.touched import Touched
 from schemas import decisions as d
 from schemas import events as e
@@ -38,6 +38,9 @@ def decide(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Dec
     for decision in _all(book, event, spent):
         spent.add(decision)
         yield decision
+    if isinstance(event, e.StartRequest):
+        # The bound of this input may have left it for the next one (T5).
+        yield from left_over(book, event)
 
 
 def _all(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:

@@ -24,6 +24,8 @@ STILL_SECONDS = 1.0
 """How long a lease must have stood unchanged, two renewals, before it is asked whether its holder is gone."""
 UNABLE_SECONDS = 5.0
 """How long a holder may be unable to work before it lets go: a server's restart or a lost connection is shorter."""
+GIVE_BACK_SECONDS = 2.0
+_PAUSE_SECONDS = 0.05
 _CONFLICT, _NOT_FOUND = 409, 404
 
 _log = structlog.get_logger(__name__)
@@ -179,16 +181,29 @@ class Election:
         return True
 
     async def _give_back(self) -> None:
-        held, self._held = self._held, None
-        if held is None:
+        if self._held is None:
             return
-        held.spec.holder_identity = ""
-        held.spec.lease_duration_seconds = 1
         try:
-            async with asyncio.timeout(1):
-                await self._kube.replace(LEASE, self._namespace, self._name, msgspec.json.encode(held))
+            async with asyncio.timeout(GIVE_BACK_SECONDS):
+                await self._free()
         except (ApiError, TimeoutError):
             _log.info("lease not given back, it expires by itself", lease=self._name)
+        finally:
+            self._held = None
+
+    async def _free(self) -> None:
+        while self._held is not None:
+            self._held.spec.holder_identity = ""
+            self._held.spec.lease_duration_seconds = 1
+            try:
+                await self._kube.replace(LEASE, self._namespace, self._name, msgspec.json.encode(self._held))
+            except ApiError as error:
+                # A renewal that was broken off may have landed: then what we hold of the lease is old.
+                if error.code != _CONFLICT or not await self._still_ours():
+                    raise
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                return
 
     async def _read(self) -> _Lease | None:
         try:

@@ -196,9 +196,11 @@ def settle(book: Book, decided: tuple[d.Decision, ...], spent: Spent) -> None:
     had its last word on. Where KubeVirt is not served, a pass looks at no set.
     """
     state = book.state
+    if is_adoption(state, decided):
+        return
     bounded = bound_reached(spent)
     evolve_licences.settle(book, decided, bounded=bounded)
-    if not book.may_place_claims() or is_adoption(state, decided):
+    if not book.may_place_claims():
         return
     if not bounded:
         for key in list(state.dirty_holdings) if state.dirty_holdings else ():

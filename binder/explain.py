@@ -10,6 +10,7 @@ from binder.decide_holdings import need_of as held_need
 from binder.decide_set import need_of
 from binder.holdings import key_of
 from binder.judging import Asked, NodeVerdict, verdicts, volumes_of
+from binder.launchers import claim_names
 from binder.placement import Need
 from binder.state import GpuSet, Holding, awaits_launcher
 from binder.usage import claims_of, units
@@ -105,15 +106,40 @@ def _waiting(book: Book, vmi: VmiView, gpu_set: GpuSet) -> Explanation:
         vmi.namespace,
         vmi.name,
         "Waiting" if gpu_set.reason else "NotStarted",
-        gpu_set.message or (f"its booking ended: {gpu_set.released}" if gpu_set.released else "being looked at"),
+        _told(gpu_set) + _in_use(book, vmi, gpu_set),
         reason=gpu_set.reason,
         claims=gpu_set.claims,
         place=book.line.place(vmi.uid),
         waits_ns=state.now_ns - first if gpu_set.reason else 0,
         nodes=verdicts(Asked(book, vmi.key, need, volumes)) if isinstance(need, Need) else (),
-        held=_stands(book, vmi.uid),
+        held=_stands(book, vmi.uid) or _named(book, vmi),
         kept=kept,
     )
+
+
+def _told(gpu_set: GpuSet) -> str:
+    ended = f"its booking ended: {gpu_set.released}" if gpu_set.released else "being looked at"
+    return gpu_set.message or ended
+
+
+def _named(book: Book, vmi: VmiView) -> tuple[ClaimStand, ...]:
+    """Return the held claims that a VMI names, whoever has them."""
+    found = [book.state.holding(vmi.namespace, name) for name in claim_names(vmi.gpus)]
+    return tuple(_stand(holding) for holding in found if holding is not None and not holding.freed)
+
+
+def _in_use(book: Book, vmi: VmiView, gpu_set: GpuSet) -> str:
+    """Return which other VMs have the claims that this one waits for: who has them changes, and is told on asking."""
+    if gpu_set.reason is not Wait.CLAIM_IN_USE:
+        return ""
+    told = []
+    for name in claim_names(vmi.gpus):
+        holding, key = book.state.holding(vmi.namespace, name), f"{vmi.namespace}/{name}"
+        if holding is not None and holding.attached is not None and holding.attached.uid != vmi.uid:
+            told.append(f"{name} is used by {holding.attached.namespace}/{holding.attached.name}")
+        elif holding is not None and holding.attached is None and book.held.oldest_namer(key) not in {"", vmi.key}:
+            told.append(f"{name} is for {book.held.oldest_namer(key)}, which names it too and is older")
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def _of_claim(book: Book, holding: Holding) -> Explanation:

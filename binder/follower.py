@@ -31,7 +31,7 @@ Fold = Callable[[Book, Frame, Message, tuple[Decision, ...]], None]
 class Step(msgspec.Struct, frozen=True):
     """One message of the log, folded: `decided` with their stamps, `touched` the VMI uids whose sets changed.
 
-    `lost`: a frame that was not folded: its inputs went with an older generation, and a later one was begun since.
+    `lost`: a frame that was not folded: EVENTS lacks what it was decided on, and a later generation began since.
     """
 
     said: Said
@@ -109,22 +109,25 @@ class Follower:
                 try:
                     return await self._fold_frame(said, said.record)
                 except (BrokenLog, DataLoss, Gap):
-                    if not await self._is_lost(said.message.sequence, said.record):
+                    if not await self._is_over(said.message.sequence):
                         raise
                     # What it and those after it decided is forgotten with its generation: the chain alone is proven.
                     self._losing = True
                     return Step(said, self.book.state, lost=True)
         return Step(said, self.book.state)
 
-    async def _is_lost(self, sequence: int, frame: Frame) -> bool:
-        """Say whether a generation was begun later beside EVENTS that ended before a frame's inputs did (T4)."""
+    async def _is_over(self, sequence: int) -> bool:
+        """Say whether a generation that took the cluster over was begun after a message of DECISIONS (T4).
+
+        Others may have published where lost inputs were before it began: where EVENTS ended then proves nothing.
+        """
         last = (await self._journal.info(DECISIONS)).last
         if sequence >= last:
             return False
         async for run in self._journal.read(DECISIONS, sequence + 1, until=last):
             for message in run:
                 record = decode_record(message.body) if message.subject == DECISIONS_GENESIS else None
-                if isinstance(record, Genesis) and record.adopts and record.events_last < frame.covers_to:
+                if isinstance(record, Genesis) and record.adopts:
                     return True
         return False
 
@@ -173,6 +176,8 @@ class Follower:
                         await self._prove_inputs(due)
             finally:
                 reading.cancel()
+                # Its end is waited for: what is read from can't be closed before.
+                await asyncio.wait({reading})
             self._waiting.extend(reading.result())
 
     async def _run(self, events: AsyncIterator[list[Message]]) -> list[Message]:

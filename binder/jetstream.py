@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from binder.access import Access
+from binder.doubt import Doubt
 from binder.journal import Denied, Unavailable, Unclear
 from binder.open_calls import OpenCalls
 from binder.stream_api import Delivery, status_of
@@ -48,6 +49,7 @@ class Connection:
         self._closing = False
         self._prefix = f"_INBOX.{token_hex(11)}"
         self._calls = OpenCalls()
+        self.doubt = Doubt(self._leave)
         self._trouble = ""
         self._told: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -212,6 +214,10 @@ class Connection:
         except (NatsError, OSError) as error:
             # A connection that comes back says it all again.
             _log.warning("nats not flushed", kind=type(error).__name__)
+
+    async def _leave(self) -> None:
+        _log.warning("nats server answers nothing; trying another", servers=self._access.servers())
+        await self._client.force_reconnect()
 
     async def close(self) -> None:
         """Close for good; nothing is reported as fatal."""

@@ -38,6 +38,13 @@ def hearing(book: Book, event: StartRequest) -> Iterator[d.Decision]:
         yield d.StartHeld(event.request, event.vmi, hold)
 
 
+def left_over(book: Book, event: StartRequest) -> Iterator[d.StartHeld]:
+    """Say of a start that its own input did not come to that it is decided next: whoever asked waits for it."""
+    known = book.state.asked.get(event.uid)
+    if known is not None and known.event.request == event.request and known.hold is None:
+        yield d.StartHeld(event.request, event.vmi, Hold.IN_LINE)
+
+
 def starts_due(book: Book) -> bool:
     """Say whether a start can be decided that was not yet."""
     if not book.state.asked or _held_up(book) is not None:

@@ -77,13 +77,25 @@ class Bounds(msgspec.Struct, frozen=True):
     bytes: int = 0
 
 
+class Group(msgspec.Struct, frozen=True):
+    """Who keeps a replicated stream: `leader` is empty where the member that answers knows of none."""
+
+    leader: str = ""
+
+
 class Described(msgspec.Struct, frozen=True):
     """The answer to a stream's info, create or update; also good for any answer that may be an error."""
 
     config: dict[str, Any] = {}
     state: Bounds = Bounds()
     created: str = ""
+    cluster: Group | None = None
     error: ApiError | None = None
+
+    @property
+    def hearsay(self) -> bool:
+        """Say whether a member tells of its own copy, which may be old: it hears of no leader (C62)."""
+        return self.cluster is not None and not self.cluster.leader
 
 
 def refusal(error: ApiError, stream: str) -> Exception:

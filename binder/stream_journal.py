@@ -4,13 +4,14 @@ Bodies and headers are measured before sending; answers are read in `binder.stre
 messages come from raw pulls (`binder.stream_reader`).
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from secrets import token_hex
 
 import msgspec
 
-from binder.jetstream import Connection
-from binder.journal import Message, StreamInfo, check_size, outgoing_headers
+from binder.jetstream import AGAIN_SECONDS, Connection
+from binder.journal import Message, StreamInfo, Unavailable, check_size, outgoing_headers
 from binder.stream_api import API, NOT_FOUND, Ack, Delivery, Described, Fetched, fetched, refusal
 from binder.stream_reader import StreamReader
 
@@ -18,6 +19,14 @@ _BATCH_ID = "Nats-Batch-Id"
 _BATCH_SEQUENCE = "Nats-Batch-Sequence"
 _BATCH_COMMIT = "Nats-Batch-Commit"
 _BATCH_MAX = 1000
+
+
+LED_SECONDS = 10.0
+"""How long a stream may be without a leader before that is told to who asks about it; an election takes less."""
+
+
+class Leaderless(Unavailable):
+    """A member told of its own copy, which may be old: it hears of no leader (C62)."""
 
 
 class JetStreamJournal:
@@ -48,7 +57,8 @@ class JetStreamJournal:
         """Store one message and return its sequence; see `Journal.append`. Many may run side by side."""
         outgoing = outgoing_headers(stream, message_id, expected_last, headers)
         check_size(stream, subject, body, outgoing, self._connection.payload_max)
-        return self._acked(stream, await self._connection.call(subject, body, headers=outgoing))
+        async with self._connection.doubt.judged():
+            return self._acked(stream, await self._connection.call(subject, body, headers=outgoing))
 
     async def append_batch(self, stream: str, parts: Sequence[tuple[str, bytes]]) -> int:
         """Store all parts next to each other, or none; return the last one's sequence.
@@ -65,7 +75,8 @@ class JetStreamJournal:
             check_size(stream, subject, body, headers, self._connection.payload_max)
             if not commit:
                 await self._connection.send(subject, body, headers=headers)
-        return self._acked(stream, await self._connection.call(subject, body, headers=headers))
+        async with self._connection.doubt.judged():
+            return self._acked(stream, await self._connection.call(subject, body, headers=headers))
 
     def _acked(self, stream: str, answer: Delivery) -> int:
         ack = msgspec.json.decode(answer.data, type=Ack)
@@ -83,21 +94,31 @@ class JetStreamJournal:
 
     async def _fetch(self, stream: str, request: Mapping[str, object]) -> Message | None:
         question = msgspec.json.encode(request)
-        answer = await self._connection.call(f"{API}.STREAM.MSG.GET.{stream}", question, insist=True)
-        reply = msgspec.json.decode(answer.data, type=Fetched)
-        if reply.error is None and reply.message is not None:
-            return fetched(reply.message)
-        if reply.error is not None and reply.error.err_code != NOT_FOUND:
-            raise refusal(reply.error, stream)
-        return None
+        async with self._connection.doubt.judged():
+            answer = await self._connection.call(f"{API}.STREAM.MSG.GET.{stream}", question, insist=True)
+            reply = msgspec.json.decode(answer.data, type=Fetched)
+            if reply.error is not None and reply.error.err_code != NOT_FOUND:
+                raise refusal(reply.error, stream)
+            return fetched(reply.message) if reply.error is None and reply.message is not None else None
 
     async def info(self, stream: str) -> StreamInfo:
         """Return the stream's bounds from its leader. Raises `Unavailable`, `Unclear`, `LookupError`."""
-        described = await self.manage(f"STREAM.INFO.{stream}", {}, stream, insist=True)
-        state = described.state
+        state = (described := await self._told_by_leader(stream)).state
         first = state.first_seq if state.messages else state.last_seq + 1
         most = max(described.config.get("max_bytes", 0), 0)
         return StreamInfo(first, state.last_seq, state.messages, state.bytes, described.created, most)
+
+    async def _told_by_leader(self, stream: str) -> Described:
+        """Ask until whoever answers hears of a leader: an election takes seconds. Raises `Leaderless` if it lasts."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LED_SECONDS
+        while True:
+            try:
+                return await self.manage(f"STREAM.INFO.{stream}", {}, stream, insist=True)
+            except Leaderless:
+                if loop.time() >= end:
+                    raise
+            await asyncio.sleep(AGAIN_SECONDS)
 
     async def purge_below(self, stream: str, sequence: int) -> None:
         """Remove the messages before `sequence`; for snapshots, the server refuses it for the logs."""
@@ -106,10 +127,14 @@ class JetStreamJournal:
     async def manage(self, call: str, request: Mapping[str, object], stream: str, *, insist: bool = False) -> Described:
         """Call JetStream's management interface. Raises what `binder.stream_api.refusal` makes of an error.
 
-        `insist`: put it again until it is answered; for what changes nothing.
+        `insist`: put it again until it is answered by who leads the stream; for what changes nothing.
         """
-        answer = await self._connection.call(f"{API}.{call}", msgspec.json.encode(request), insist=insist)
-        described = msgspec.json.decode(answer.data, type=Described)
-        if described.error is not None:
-            raise refusal(described.error, stream)
-        return described
+        async with self._connection.doubt.judged():
+            answer = await self._connection.call(f"{API}.{call}", msgspec.json.encode(request), insist=insist)
+            described = msgspec.json.decode(answer.data, type=Described)
+            if described.error is not None:
+                raise refusal(described.error, stream)
+            if described.hearsay and insist:
+                # Who makes or checks streams may read any member's word on their settings.
+                raise Leaderless(f"stream {stream}: the server that answers hears of no leader")
+            return described

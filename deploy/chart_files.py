@@ -107,7 +107,7 @@ def _rules(rules: tuple[Rule, ...]) -> str:
     text = ""
     for rule in rules:
         told = _dump_rule(rule)
-        text += _when(f".Values.{rule.feature}.enabled", told) if rule.feature else told
+        text += _when(rule.feature.condition, told) if rule.feature else told
     return text
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands import adopting, commanding, demo, leaving, proof, replay, run, slices
+from deploy.commands import adopting, commanding, demo, leaving, proof, replay, run, slices, status
 from deploy.commands.endings import CODES, LOG_CODES, PROOF_CODES
 
 app = typer.Typer(
@@ -57,6 +57,7 @@ _COMMANDS = (
     (commanding.release, "release", _WORK, LOG_CODES, "End a booking that no running VM needs."),
     (commanding.unskip, "unskip", _WORK, LOG_CODES, "Try a VM again on nodes that did not take it."),
     (leaving.uninstall, "uninstall", _WORK, CODES, "Leave a cluster: nothing waits for us, nothing of ours is left."),
+    (status.status, "status", _ASK, CODES, "Who leads, how far it decided, what the streams hold."),
     (replay.explain, "explain", _ASK, LOG_CODES, "Why a VM runs where it runs, or why it waits."),
     (replay.replay, "replay", _ASK, LOG_CODES, "The state as it stood at any place of the log."),
     (proof.verify, "verify", _ASK, PROOF_CODES, "Prove the log and every decision in it."),

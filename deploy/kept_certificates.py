@@ -31,7 +31,8 @@ from webhooks.certificates import (
     write_files,
 )
 
-LOOK_SECONDS: Final = 60.0
+LOOK_SECONDS: Final = 30.0
+FIRST_LOOK_SECONDS: Final = 1.0
 _TRIES: Final = 10
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
@@ -78,9 +79,14 @@ class KeptCertificates:
         await self._settle(tell=True)
 
     async def keep(self) -> None:
-        """Look again and again, for ever; what fails is tried again at the next look."""
+        """Look again and again, for ever; what fails is tried again at the next look.
+
+        Often at first: the configurations may be made a moment after us, and say by which names we are called.
+        """
+        pause = min(FIRST_LOOK_SECONDS, self._look_s)
         while True:
-            await asyncio.sleep(self._look_s)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, self._look_s)
             try:
                 await self.look()
             except (ApiError, OSError) as error:

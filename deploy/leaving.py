@@ -16,7 +16,7 @@ from projector.finalizers import Guarded, relinquish
 from projector.verdicts import Kind
 from schemas import kinds as k
 from schemas import names, pinning
-from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, POLICY, POLICY_BINDING
+from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, POLICY, POLICY_BINDING, VALIDATING_CONFIGURATION
 from schemas.licences import COPY
 from schemas.stamping import read_stamp
 from webhooks.policies import policy_objects
@@ -147,7 +147,9 @@ class Leaving:
     async def everything(self) -> None:
         """Take away all of it, in the order in which nothing can come back or be missed. Raises `ApiError`."""
         # 1. From here on the API server asks nobody of ours, and lets us finish.
-        await self._delete(CONFIGURATION, "", CONFIGURATION_NAME)
+        # No VMI is marked for a booking that nobody would make: who marks goes first.
+        for registered in (CONFIGURATION, VALIDATING_CONFIGURATION):
+            await self._delete(registered, "", CONFIGURATION_NAME)
         for body in reversed(policy_objects(self._namespace)):
             resource = POLICY if body["kind"] == POLICY.kind else POLICY_BINDING
             await self._delete(resource, "", body["metadata"]["name"])
@@ -162,7 +164,8 @@ class Leaving:
         # 4. Last, what says that we are here: until then this can be begun anew.
         for lease in ("binder", "ingest", "projector", "accounting"):
             await self._delete(k.LEASE, self._namespace, f"{names.LEASE_PREFIX}{lease}")
-        await self._delete(k.SECRET, self._namespace, names.DIGEST_KEY_SECRET)
+        for secret in (names.DIGEST_KEY_SECRET, names.WEBHOOK_TLS_SECRET):
+            await self._delete(k.SECRET, self._namespace, secret)
         if await self._settings_are_ours():
             await self._delete(k.CONFIGMAP, self._namespace, names.SETTINGS_CONFIGMAP)
         await self._delete(k.CONFIGMAP, self._namespace, names.ANCHOR_CONFIGMAP)

@@ -65,7 +65,7 @@ class NatsServer:
         """`routes`: the cluster ports of all members in order (empty: no cluster); `index`: this one's."""
         self.name = name
         self.directory = directory
-        self._routes = routes
+        self.routes = routes
         self._index = index
         self.port, self.monitor_port = free_ports(2)
         directory.mkdir(parents=True, exist_ok=True)
@@ -89,10 +89,10 @@ class NatsServer:
             # Without `always` an acknowledged message can be lost with the machine (two minutes' worth).
             f"jetstream {{ store_dir: {json.dumps(str(self._store))}, sync_interval: always }}",
         ]
-        if self._routes:
-            others = ", ".join(f"nats://127.0.0.1:{port}" for port in self._routes)
+        if self.routes:
+            others = ", ".join(f"nats://127.0.0.1:{port}" for port in self.routes)
             lines.append(
-                f"cluster {{ name: gpubinder, listen: 127.0.0.1:{self._routes[self._index]}, routes: [{others}] }}"
+                f"cluster {{ name: gpubinder, listen: 127.0.0.1:{self.routes[self._index]}, routes: [{others}] }}"
             )
         return "\n".join(lines) + "\n"
 

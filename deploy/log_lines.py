@@ -31,12 +31,14 @@ def configure(form: Form, level: Level) -> None:
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     last: Processor = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer()
     tracebacks: list[Processor] = [structlog.processors.format_exc_info] if json else []
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        # First, so that a line that nobody wants costs next to nothing.
+        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.stdlib.BoundLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,

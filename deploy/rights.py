@@ -13,7 +13,14 @@ import msgspec
 from deploy.role_names import Role
 from schemas import kinds as k
 from schemas import names
-from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, PLATFORM_VERB, POLICY, POLICY_BINDING
+from schemas.admission import (
+    CONFIGURATION,
+    CONFIGURATION_NAME,
+    PLATFORM_VERB,
+    POLICY,
+    POLICY_BINDING,
+    VALIDATING_CONFIGURATION,
+)
 from webhooks.policies import policy_objects
 
 READ: Final = ("get", "list", "watch")
@@ -24,11 +31,16 @@ STATUS: Final = "status"
 
 
 class Feature(StrEnum):
-    """What a cluster may leave out; the value is the key of the chart's values, with `.enabled` behind it."""
+    """What a cluster may leave out; the value says which value of the chart decides it."""
 
-    LICENCES = "licences"
-    ACCOUNTING = "accounting"
-    WEBHOOKS = "webhooks"
+    LICENCES = "licences.enabled"
+    OWN_CERTIFICATES = "webhooks.certificate.from: self"
+
+    @property
+    def condition(self) -> str:
+        """Return the template condition under which the rules of the feature are there."""
+        path, _, wanted = self.value.partition(": ")
+        return f'eq .Values.{path} "{wanted}"' if wanted else f".Values.{path}"
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -77,7 +89,8 @@ _INGEST = Rights(
     everywhere=(
         _on(FOLLOW, k.NODE, k.POD, k.PV, k.PVC, k.NAMESPACE),
         _on(FOLLOW, k.GPU_CLASS, k.GPU_CLAIM, k.GPU_BUDGET),
-        _on(FOLLOW, k.KUBEVIRT, k.VM, k.VMI),
+        _on(FOLLOW, k.KUBEVIRT, k.VM, k.VMI, k.VMI_REPLICA_SET),
+        _on(FOLLOW, k.VM_POOL),
         _on(FOLLOW, k.HELM_RELEASE),
         # Copies are told from other Secrets by a label, which RBAC can't ask for.
         _on(FOLLOW, k.SECRET, feature=Feature.LICENCES),
@@ -139,21 +152,21 @@ _CLEANER = Rights(
         _on(("list",), k.VMI),
         _on(("list", "delete"), k.GPU_BUDGET, k.WORKLOAD),
         _on(("list", "delete"), k.SECRET, feature=Feature.LICENCES),
-        _named(("delete",), CONFIGURATION, CONFIGURATION_NAME),
+        *(_named(("delete",), kind, CONFIGURATION_NAME) for kind in (CONFIGURATION, VALIDATING_CONFIGURATION)),
         *(_named(("delete",), kind, *_POLICIES) for kind in (POLICY, POLICY_BINDING)),
     ),
     home=(
         _on(("list", "patch"), k.DEPLOYMENT),
         _on(("get", "delete"), k.LEASE),
         _named(("get", "delete"), k.CONFIGMAP, names.ANCHOR_CONFIGMAP, names.SETTINGS_CONFIGMAP),
-        _named(("delete",), k.SECRET, names.DIGEST_KEY_SECRET),
+        _named(("delete",), k.SECRET, names.DIGEST_KEY_SECRET, names.WEBHOOK_TLS_SECRET),
     ),
 )
 
 RIGHTS: Final[dict[str, Rights]] = {
     Role.BINDER: Rights(
-        # What they show of the log is held against it before a process leads first.
-        everywhere=(_on(("list",), k.GPU_CLASS, k.GPU_CLAIM, k.GPU_BUDGET),),
+        # What objects show of the log: one that has not come so far is not led.
+        everywhere=(_on(("list",), k.GPU_CLAIM, k.GPU_CLASS, k.GPU_BUDGET),),
         home=(*_elected(Role.BINDER), _named(("get", "patch"), k.CONFIGMAP, names.ANCHOR_CONFIGMAP)),
     ),
     Role.INGEST: _INGEST,
@@ -162,7 +175,20 @@ RIGHTS: Final[dict[str, Rights]] = {
         everywhere=(
             _on(("get", "list"), k.GPU_CLASS),
             _on(("get",), k.GPU_CLAIM),
-            _on(("list",), k.KUBEVIRT),
+            _on(("get", "list"), k.KUBEVIRT),
+            _on(("get",), k.NAMESPACE),
+            # The owner of a Scale, whose template says what more replicas would take.
+            _on(("get",), k.VMI_REPLICA_SET),
+            _on(("get",), k.VM_POOL),
+            *(
+                _named(("get", "patch"), kind, CONFIGURATION_NAME, feature=Feature.OWN_CERTIFICATES)
+                for kind in (CONFIGURATION, VALIDATING_CONFIGURATION)
+            ),
+        ),
+        home=(
+            _named(("get",), k.CONFIGMAP, names.SETTINGS_CONFIGMAP),
+            _on(("create",), k.SECRET, feature=Feature.OWN_CERTIFICATES),
+            _named(("get", "update"), k.SECRET, names.WEBHOOK_TLS_SECRET, feature=Feature.OWN_CERTIFICATES),
         ),
     ),
     Role.ACCOUNTING: _ACCOUNTING,

@@ -29,7 +29,7 @@ def _accounts() -> str:
 def _rows(part: str, where: str, rules: Iterable[Rule]) -> str:
     return "".join(
         f"| `{part}` | {where} | {_kinds(rule)} | {', '.join(rule.verbs)} | {_code(rule.only)} "
-        f"| {f'`{rule.feature}.enabled`' if rule.feature else ''} |\n"
+        f"| {f'`{rule.feature}`' if rule.feature else ''} |\n"
         for rule in rules
     )
 

@@ -33,6 +33,8 @@ PASSING: Final = (ApiError, Unavailable, Unclear, TimeoutError, OSError)
 """What a role may fail of and be started again."""
 PAUSE_SECONDS = (0.5, 15.0)
 STEADY_SECONDS = 60.0
+AWAY_SECONDS = 15.0
+"""A message that waits so long to be stored says that NATS is away."""
 ANY_HOST = "0.0.0.0"  # noqa: S104 - probes, scrapes and the API server come from elsewhere
 
 _log = structlog.get_logger(__name__)
@@ -126,7 +128,10 @@ def _watched(
     if set(serving.roles) - {Role.ACCOUNTING}:
         parts.append(tails.run)
     if Role.INGEST in serving.roles:
-        deletions = Deletions(kube, lambda: place.questions.connected)
+        # Without a quorum there is a connection, and nothing is stored all the same.
+        deletions = Deletions(
+            kube, lambda: place.questions.connected and journal.waiting.oldest_seconds() < AWAY_SECONDS
+        )
         registry.register(deletions)
         parts.append(deletions.run)
 

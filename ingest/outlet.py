@@ -100,4 +100,5 @@ class Outlet:
                 await asyncio.sleep(backoff.next())
                 continue
             self.messages += 1
+            log.debug("an input was stored", kind=token, events_seq=sequence, message_id=message_id)
             return sequence

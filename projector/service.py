@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 import structlog
 from msgspec.structs import replace
+from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from binder.follower import Follower
 from binder.journal import Journal
@@ -195,6 +196,7 @@ class Projector:
 
     async def _write(self, key: str, item: _Set | Holding | _One | _Closed) -> Pace | None:
         """Write one item; return how soon to do it again, None where there is no more to do about it."""
+        clear_contextvars()
         match item:
             case _Set():
                 return await self._project_set(key, item)
@@ -211,6 +213,7 @@ class Projector:
 
     async def _project_set(self, uid: str, item: _Set) -> Pace | None:
         vmi, stamp = item.gpu_set.vmi, item.gpu_set.stamp
+        bind_contextvars(vm=vmi.name)
         outcome = Outcome(ACTION_SET, vmi.namespace, vmi.name, uid, stamp)
         stages = plan(item.gpu_set, item.held)
         # What was decided on a claim alone, since its VMI's set was last decided on, is reported for itself.

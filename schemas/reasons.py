@@ -73,6 +73,7 @@ class Hold(StrEnum):
     NOT_WHOLE = "PictureNotWhole"
     PAUSED = "Paused"
     NAMESAKE = "FormerRunNotOver"
+    IN_LINE = "BehindOthers"
 
 
 class Order(StrEnum):

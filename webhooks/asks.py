@@ -22,6 +22,7 @@ from schemas.events import (
 )
 from schemas.reasons import Hold
 from schemas.streams import EVENTS, EVENTS_REQUEST
+from webhooks import told
 from webhooks.answers import REMEMBERED, Answers, Skipped
 from webhooks.refusals import RecentRefusals
 from webhooks.reviews import UNREADABLE, TurnedAway
@@ -45,6 +46,7 @@ HOLDS = {
     Hold.NOT_WHOLE: "the binder does not see the whole cluster yet",
     Hold.PAUSED: "placing is paused by the platform operator",
     Hold.NAMESAKE: "an earlier run of this VM has not ended yet",
+    Hold.IN_LINE: "the binder has others to decide on first",
 }
 
 _log = structlog.get_logger()
@@ -162,6 +164,7 @@ class Asks:
                 either: set[asyncio.Future[Any]] = {publishing, waiter.future}
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if not waiter.future.done():
+                    told.stored(publishing.result())
                     self._answers.published(waiter, publishing.result())
                 step.doing, step.published = "the binder gave no answer in time", True
                 return await waiter.future

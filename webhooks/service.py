@@ -20,7 +20,7 @@ from schemas.decisions import PodAdmitted, SetBooked, VmiAdmitted
 from schemas.kinds import POD, VMI, Resource
 from schemas.streams import DECISIONS
 from webhooks import pod as pods
-from webhooks import starts
+from webhooks import starts, told
 from webhooks import vmi as vmis
 from webhooks.answers import Answers
 from webhooks.asks import Asks, DryRuns, Request
@@ -34,6 +34,9 @@ from webhooks.verdicts import Verdict, refused, unchecked, untouched
 HOME = "gpubinder"
 NAMESPACE_MAX = 63
 NAME_MAX = 253
+
+ANSWERED = frozenset({"admitted", "booked", "refused"})
+"""Verdicts that a rule gave, each logged; what nobody asked a rule for is most of what comes, and only counted."""
 
 _log = structlog.get_logger()
 
@@ -149,6 +152,7 @@ class Webhooks:
     ) -> Verdict:
         loop = asyncio.get_running_loop()
         began, uid, about = loop.time(), "", ""
+        told.begin(webhook)
         try:
             review = read_review(body)
             uid, about = review.uid, f"{review.namespace}/{review.name}"
@@ -159,14 +163,17 @@ class Webhooks:
             verdict = Verdict(no.verdict, refuse(uid, no.code, no.reason, no.message), readable=bool(uid))
             if open_ and uid:
                 verdict = unchecked(uid, no.message)
-            _log.info("admission.turned-away", webhook=webhook, uid=uid, about=about, reason=no.reason, why=no.message)
+            _log.info("admission.turned-away", uid=uid, about=about, reason=no.reason, why=no.message)
         except Exception:  # noqa: BLE001 - a bug must refuse one start, not hang the API server
-            _log.exception("admission.failed", webhook=webhook, uid=uid, about=about)
+            _log.exception("admission.failed", uid=uid, about=about)
             message = "the admission of this start failed inside the webhook; its log says more"
             verdict = Verdict("failed", refuse(uid, HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message))
             if open_ and uid:
                 verdict = unchecked(uid, message)
-        self.metrics.count(webhook, verdict.word, loop.time() - began)
+        seconds = loop.time() - began
+        self.metrics.count(webhook, verdict.word, seconds)
+        if verdict.word in ANSWERED:
+            _log.info("admission.answered", verdict=verdict.word, seconds=round(seconds, 4))
         return verdict
 
     async def _vmi(self, review: Review, deadline: float) -> Verdict:
@@ -212,6 +219,7 @@ class Webhooks:
         return refused(review, answer)
 
     async def _answer(self, review: Review, request: Request, deadline: float) -> Answer:
+        told.asked(request)
         return await (self._asks.ask_dry if review.dry_run else self._asks.ask)(request, deadline)
 
 

@@ -6,18 +6,20 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
 import msgspec
+import structlog
 
 from binder.access import Access
 from binder.jetstream import CONNECT_SECONDS, Connection, connect
+from binder.journal import Unavailable
 from binder.kube_client import KubeClient
 from binder.stream_journal import JetStreamJournal
-from binder.stream_setup import check_sync
+from binder.stream_setup import StreamsDiffer, check_streams, check_sync
 from deploy.commands.endings import Failed
 from deploy.commands.options import KubeOptions, NatsOptions
 from deploy.local import LocalNats
@@ -25,7 +27,10 @@ from deploy.local import LocalNats
 URL_FILE, LOCK_FILE = "url", "lock"
 """Beside the embedded server's store: where it listens while it runs, and who may run one."""
 _LOOK_SECONDS = 0.05
+_AGAIN_SECONDS = 1.0
 _LOST_FOR_GOOD = 70
+
+_log = structlog.get_logger(__name__)
 
 
 def program() -> str:
@@ -69,6 +74,32 @@ async def open_nats(options: NatsOptions, *, make: bool = False) -> AsyncIterato
         opened = _embedded(options.data) if _taken(lock) else _neighbour(options.data)
         async with opened as nats:
             yield nats
+
+
+@asynccontextmanager
+async def open_begun(options: NatsOptions, seconds: float) -> AsyncIterator[Nats]:
+    """Connect as `open_nats`, to streams that stand as they must; wait so long for a server, and a log, to come.
+
+    Raises as `open_nats`.
+    """
+    loop = asyncio.get_running_loop()
+    end, told = loop.time() + seconds, ""
+    async with AsyncExitStack() as stack:
+        while True:
+            try:
+                async with AsyncExitStack() as trial:
+                    nats = await trial.enter_async_context(open_nats(options))
+                    await check_streams(nats.journal)
+                    stack.push_async_exit(trial.pop_all())
+                    break
+            except (Unavailable, StreamsDiffer) as error:
+                if loop.time() >= end:
+                    raise
+                if str(error) != told:
+                    told = str(error)
+                    _log.info("waiting for the log", seconds=seconds, why=told)
+            await asyncio.sleep(_AGAIN_SECONDS)
+        yield nats
 
 
 def _taken(lock: IO[str]) -> bool:

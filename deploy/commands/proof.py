@@ -160,7 +160,7 @@ def _lines(report: Report, *, asked: bool) -> list[tuple[str, str, str]]:
     if report.voided:
         found.append((_NONE, "voided", f"{count(report.voided, 'input')} skipped by hand"))
     if report.lost:
-        told = f"{count(report.lost, 'frame')} of a log that was taken over: the inputs are gone, the chain is whole"
+        told = f"{count(report.lost, 'frame')} of a log that was taken over: their inputs are gone, the chain is whole"
         found.append((_NONE, "lost", told))
     if report.gap_seconds:
         found.append((_NONE, "silence", f"{duration(report.gap_seconds * _SECOND_NS)} without a leader"))

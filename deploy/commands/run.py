@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _WEBHOOKS = "Webhooks"
 _PROCESS = "Process"
 POD_LINGER_SECONDS = 5.0
+POD_PATIENCE_SECONDS = 90.0
 
 _log = structlog.get_logger(__name__)
 
@@ -193,6 +194,11 @@ def _pod_linger() -> float:
     return POD_LINGER_SECONDS if os.environ.get("KUBERNETES_SERVICE_HOST") else 0.0
 
 
+def _pod_patience() -> float:
+    """Beside a pod there is the Job that begins the log, and a NATS that may still be starting."""
+    return POD_PATIENCE_SECONDS if os.environ.get("KUBERNETES_SERVICE_HOST") else 0.0
+
+
 def _door(
     directory: Path, cert: Path | None, key: Path | None, authority: Path | None, at: str, client_ca: Path | None
 ) -> "Door":
@@ -222,16 +228,14 @@ def _end_on_signals() -> None:
 
 
 async def _run(reach: o.NatsOptions, kube: o.KubeOptions, serving: "Serving") -> int:
-    from binder.stream_setup import check_streams
-    from deploy.commands.opening import identity, open_kube, open_nats, program
+    from deploy.commands.opening import identity, open_begun, open_kube, program
     from deploy.roles import Place
     from deploy.serving import serve
 
     _end_on_signals()
     about = {"roles": [str(role) for role in serving.roles], "namespace": kube.namespace, "version": program()}
     try:
-        async with open_kube(kube) as client, open_nats(reach) as opened:
-            await check_streams(opened.journal)
+        async with open_kube(kube) as client, open_begun(reach, _pod_patience()) as opened:
             place = Place(client, opened.journal, opened.connection, kube.namespace, identity(), program())
             await serve(place, serving, lambda: _log.info("serving", identity=place.identity, **about))
     except asyncio.CancelledError:

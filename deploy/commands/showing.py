@@ -143,8 +143,9 @@ def _headline(found: Explanation) -> Text:
     name = (f"{found.namespace}/{found.name}", "bold")
     match found.phase:
         case "Placed":
-            told = "pinned there" if found.pinned else "the pin is being written"
-            return Text.assemble(name, " has its place on ", (found.node, "bold green"), f": {told}, pod {found.pod}")
+            told = f"pinned there, pod {found.pod}" if found.pinned else f"the pin is being written, pod {found.pod}"
+            told = told if found.pod else "booked at admission, its launcher is still to come"
+            return Text.assemble(name, " has its place on ", (found.node, "bold green"), f": {told}")
         case "Bound":
             return Text.assemble(name, " has its units on ", (found.node, "bold green"), _holder(found))
         case "Pending" | "Lost":

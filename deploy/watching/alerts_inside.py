@@ -48,7 +48,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             0,
             _CRITICAL,
             "A process ends because of {{ $labels.why }}",
-            "Its last log line says the object and the remedy. BrokenLog, DataLoss: stop all processes, "
+            "Its last log line says the object and the remedy. BrokenLog, UnreadableLog, DataLoss: stop all processes, "
             "keep the streams, "
             "run `gpubinder verify`, then restore or `gpubinder adopt`. NotOurs: the anchor names another log. "
             "UnknownMessage: run the version that wrote it, or `gpubinder void`.",

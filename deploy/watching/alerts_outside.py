@@ -86,11 +86,13 @@ OUTSIDE: Mapping[str, tuple[Alert, ...]] = {
     "gpubinder.admission": (
         Alert(
             "GpubinderAdmissionFails",
-            f'sum(rate(gpubinder_admission_reviews_total{{verdict=~"unanswered|failed"}}[5m])) / {_ASKED} > 0.05',
+            'sum(rate(gpubinder_admission_reviews_total{verdict=~"unanswered|failed|unchecked"}[5m]))'
+            f" / {_ASKED} > 0.05",
             5,
             _CRITICAL,
-            "{{ $value | humanizePercentage }} of the starts that ask for GPUs get no answer",
-            "They are refused with a sentence that says why. Is there a leader, is NATS there?",
+            "{{ $value | humanizePercentage }} of the reviews get no answer from the binder",
+            "Starts are refused with a sentence that says why; other writes pass, their budgets unchecked. Is there a "
+            "leader, is NATS there?",
         ),
         Alert(
             "GpubinderAdmissionSlow",

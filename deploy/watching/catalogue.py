@@ -137,6 +137,20 @@ METRICS = (
     # Admission
     Listed("gpubinder_admission_reviews_total", _C, By.WEBHOOKS, "Admission reviews answered.", ("webhook", "verdict")),
     Listed("gpubinder_admission_seconds", _H, By.WEBHOOKS, "Time from a review to its answer.", ("webhook",)),
+    Listed(
+        "gpubinder_admission_stage_seconds",
+        _H,
+        By.WEBHOOKS,
+        "Time of one stage of answering: evidence is read from the API server, decision is stream and binder.",
+        ("stage",),
+    ),
+    Listed(
+        "gpubinder_admission_reviews_inside",
+        _G,
+        By.WEBHOOKS,
+        "Admission reviews that are being answered.",
+        ("webhook",),
+    ),
     Listed("gpubinder_certificate_expiry_seconds", _G, By.WEBHOOKS, "When the serving certificate ends, in Unix time."),
 )
 """All of them, in the order of the page."""

@@ -4,14 +4,16 @@ from pathlib import Path
 
 from deploy.watching.alerts import rules_yaml
 from deploy.watching.dashboard import dashboard_json
+from deploy.watching.lines_page import lines_page
 from deploy.watching.page import monitoring_page
 
 _DEPLOY = Path(__file__).resolve().parents[1]
 ALERTS = _DEPLOY / "alerts" / "gpubinder.yaml"
 DASHBOARD = _DEPLOY / "dashboards" / "gpubinder.json"
-PAGE = _DEPLOY.parent / "docs" / "operating" / "monitoring.md"
+_OPERATING = _DEPLOY.parent / "docs" / "operating"
+PAGE, LINES_PAGE = _OPERATING / "monitoring.md", _OPERATING / "logs.md"
 
 
 def drawn() -> dict[Path, str]:
     """Return what each of them must hold."""
-    return {ALERTS: rules_yaml(), DASHBOARD: dashboard_json(), PAGE: monitoring_page()}
+    return {ALERTS: rules_yaml(), DASHBOARD: dashboard_json(), PAGE: monitoring_page(), LINES_PAGE: lines_page()}

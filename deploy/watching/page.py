@@ -10,6 +10,12 @@ from deploy.watching.state import AGES, MORE, UNTOLD
 from projector.verdicts import Kind
 from schemas.reasons import Wait
 
+VERDICTS = (
+    *("admitted", "booked", "refused", "untouched", "unchecked"),
+    *("unanswered", "limited", "malformed", "failed"),
+)
+"""How a review ends, as the front desk counts it."""
+
 _HEAD = """<!-- Drawn from deploy/watching by `make generate`; edits are lost. -->
 
 # Seen from outside
@@ -79,7 +85,10 @@ def _label_rows() -> Iterable[tuple[str, str]]:
     yield "`age`", f"{ages}: how long they wait, from the step before"
     yield "`outcome`", _ticked(OUTCOMES)
     yield "`verdict` of `gpubinder_writes_total`", _ticked(kind.name.lower() for kind in Kind)
-    yield "`stage`", "`decide` (behind EVENTS); `follow`, `project`, `answer` (behind DECISIONS)"
+    yield "`stage` of lags", "`decide` (behind EVENTS); `follow`, `project`, `answer` (behind DECISIONS)"
+    yield "`stage` of admission", "`evidence`, `decision`"
+    yield "`webhook`", _ticked(("vmis", "pods", "starts", "writes", "orders"))
+    yield "`verdict` of reviews", _ticked(VERDICTS)
     yield "`used`", f"{_ticked((*SHARES, ALL, OVER))}: up to nothing, a half, nine tenths, less than all, all, more"
     yield "`amount`", "`allocatable`, `held`, `free`; of budgets `used`, `hard`"
 

@@ -21,6 +21,7 @@ from deploy.watching.tails import Tails
 from projector.budget_counts import Counted
 from projector.service import Projector
 from schemas.streams import DECISIONS, EVENTS
+from webhooks.asks import SUBJECTS
 from webhooks.certificates import expires
 
 SHARES: Mapping[str, float] = {"none": 0.0, "half": 0.5, "most": 0.9, "nearly": 1.0}
@@ -29,9 +30,8 @@ ALL, OVER = "all", "over"
 
 
 _EVENTS_PREFIX = "gpubinder.events."
-INPUT_KINDS = frozenset(
-    {*KNOWN_KINDS, "progress", "request.vmi", "request.pod", "outcome", "tick", "continue", "command"}
-)
+_REQUESTS = tuple(f"request.{kind}" for kind in (*SUBJECTS.values(), "withdrawn"))
+INPUT_KINDS = frozenset({*KNOWN_KINDS, *_REQUESTS, "progress", "outcome", "tick", "continue", "command"})
 
 
 class Frames:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 from prometheus_client.core import Metric
 
-from binder.journal import BatchJournal, Denied, StreamInfo, Unavailable, Unclear
+from binder.journal import BatchJournal, Denied, Message, StreamInfo, Unavailable, Unclear
 from deploy.watching.catalogue import gauge
 from schemas.streams import DECISIONS, EVENTS, SNAPSHOT_MANIFEST, SNAPSHOTS
 
@@ -38,6 +38,15 @@ class Snapshot(msgspec.Struct, frozen=True):
     def age_seconds(self) -> float:
         """Return its age by the wall's clock."""
         return max((datetime.now(UTC) - self.at).total_seconds(), 0.0)
+
+
+def snapshot_in(manifest: Message) -> Snapshot | None:
+    """Read the manifest of a snapshot; None where it is not one of ours."""
+    try:
+        covered = msgspec.json.decode(manifest.body, type=_Manifest).tip.covers_to
+    except msgspec.DecodeError:
+        return None
+    return Snapshot(datetime.fromtimestamp(manifest.stamp_ns / 1e9, UTC), covered)
 
 
 class Tail:
@@ -101,13 +110,8 @@ class Tails:
 
     async def _look_at_snapshot(self) -> None:
         message = await self._journal.last(SNAPSHOTS, SNAPSHOT_MANIFEST)
-        if message is None:
-            return
-        try:
-            covered = msgspec.json.decode(message.body, type=_Manifest).tip.covers_to
-        except msgspec.DecodeError:
-            return
-        self.snapshot = Snapshot(datetime.fromtimestamp(message.stamp_ns / 1e9, UTC), covered)
+        if message is not None:
+            self.snapshot = snapshot_in(message)
 
     def collect(self) -> Iterable[Metric]:
         """Yield what was seen of the streams."""

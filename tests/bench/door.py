@@ -10,6 +10,8 @@ Nothing is written for what was decided: the projector is not asked, since no an
 
 import asyncio
 import copy
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,11 +28,11 @@ from schemas.kinds import POD, VMI
 from tests.bench.figures import Figure, beside, percentile
 from tests.bench.ground import Ground, Say, class_of, kubevirt_resource, nodes_of, tenant_of
 from tests.bench.starts import vmi_of
-from tests.cluster.api import Api, Refused
+from tests.cluster.api import Api, Object, Refused
 from tests.cluster.users import KUBEVIRT as KUBEVIRT_USER
 from tests.e2e.stack import Stack, stack
 
-RATE, SECONDS, WARM_S, PLAIN_S = 100, 60.0, 5.0, 20.0
+RATE, SECONDS, WARM_S, PLAIN_S, IDLE_S = 100, 60.0, 5.0, 20.0, 10.0
 NODES = 20
 REPLICAS = ("door-1", "door-2")
 SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
@@ -76,23 +78,33 @@ class Buckets(msgspec.Struct, frozen=True):
 async def measure(here: Ground, say: Say) -> list[Figure]:
     """Measure plain VMIs, then a minute of requests."""
     async with _standing(here) as there, Api(here.plane.kubeconfig(KUBEVIRT_USER)) as kubevirt:
-        ready = there.stack
-        namespaces = (ready.tenant, _other(ready.tenant))
+        namespaces = (there.stack.tenant, _other(there.stack.tenant))
+        idle = _processor(here, there.stack)
+        await asyncio.sleep(IDLE_S)
+        idle = {name: (used - idle[name]) / IDLE_S for name, used in _processor(here, there.stack).items()}
+
+        async def timed(seconds: float, ask: Asking) -> tuple[Minute, dict[str, float]]:
+            cpu, began = _processor(here, there.stack), time.monotonic()
+            seen = await _paced(kubevirt, namespaces, seconds, ask)
+            took, count = time.monotonic() - began, len(seen.waited) + len(seen.refused)
+            used = {name: now - cpu[name] - took * idle[name] for name, now in _processor(here, there.stack).items()}
+            return seen, {name: 1000 * spent / count for name, spent in used.items()}
+
         say(f"{RATE} VMIs a second without GPUs")
-        plain = await _paced(kubevirt, namespaces, PLAIN_S, _plain)
+        plain, bare = await timed(PLAIN_S, _plain)
         say("warming up")
         await _paced(kubevirt, namespaces, WARM_S, _request("warm"))
         say(f"{RATE} requests a second for {SECONDS:g} s")
-        before, cpu = _counted(there), _processor(ready)
-        asked = await _paced(kubevirt, namespaces, SECONDS, _request("vm"))
-        after, used = _counted(there), _processor(ready)
+        before = _counted(there)
+        asked, used = await timed(SECONDS, _request("vm"))
+        after = _counted(there)
         for why in sorted(set(asked.refused))[:5]:
             say(f"refused: {why}")
-        return _figures(plain, asked, {name: after[name].since(before[name]) for name in after}, cpu, used)
+        return _figures(plain, asked, {name: after[name].since(before[name]) for name in after}, bare, used)
 
 
 def _figures(
-    plain: Minute, asked: Minute, stages: dict[str, Buckets], cpu: dict[str, float], used: dict[str, float]
+    plain: Minute, asked: Minute, stages: dict[str, Buckets], bare: dict[str, float], used: dict[str, float]
 ) -> list[Figure]:
     head = f"{RATE} requests/s at the API server"
     figures = [
@@ -105,7 +117,8 @@ def _figures(
     count = len(asked.waited) + len(asked.refused)
     figures.append(Figure(f"{head}: refused or not answered", float(len(asked.refused)), f"of {count:,}"))
     return figures + [
-        Figure(f"processor time per request, {name}", 1000 * (used[name] - cpu[name]) / count, "ms") for name in used
+        beside(f"processor time per request, {name}, of the same without GPUs", spent, "ms", bare[name])
+        for name, spent in used.items()
     ]
 
 
@@ -189,16 +202,15 @@ async def _plain(api: Api, namespace: str, number: int) -> None:
 
 
 def _request(prefix: str) -> Asking:
-    """Return how to ask: two VMIs, one for each replica, then a launcher for each, as if they had uids already."""
-    config = Config()
+    """Return how to ask: VMIs, and launchers of those that stand already, in turns for each replica."""
+    config, made = Config(), dict[str, deque[Object]]()
 
     async def ask(api: Api, namespace: str, number: int) -> None:
-        vmi = vmi_of(f"{prefix}-{number}")
-        if number % 4 < 2:
-            await api.create(VMI.path(namespace), vmi)
+        standing = made.setdefault(namespace, deque())
+        if number % 4 >= 2 and standing:
+            await api.create(POD.path(namespace), launcher_pod(standing.popleft(), config))
             return
-        vmi["metadata"] |= {"uid": f"uid-{prefix}-{number}", "namespace": namespace}
-        await api.create(POD.path(namespace), launcher_pod(vmi, config))
+        standing.append(await api.create(VMI.path(namespace), vmi_of(f"{prefix}-{number}")))
 
     return ask
 
@@ -217,9 +229,12 @@ def _counted(there: Standing) -> dict[str, Buckets]:
     return {name: Buckets(counts) for name, counts in sums.items()}
 
 
-def _processor(ready: Stack) -> dict[str, float]:
-    """Return the processor seconds that each process has used."""
-    return {name: _cpu(child.pid) for name, child in ready.processes.children.items()}
+def _processor(here: Ground, ready: Stack) -> dict[str, float]:
+    """Return the processor seconds that each process has used, the API server's and the client's with it."""
+    mine = {name: _cpu(child.pid) for name, child in ready.processes.children.items()}
+    others = {"NATS": ready.nats.server.child.pid} if isinstance(ready.nats, LocalNats) else {}
+    others |= here.plane.pids
+    return mine | {name: _cpu(pid) for name, pid in others.items()} | {"the client": time.process_time()}
 
 
 def _cpu(pid: int) -> float:

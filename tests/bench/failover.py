@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from statistics import fmean
 
+from deploy.child import Child
 from deploy.local import LocalNatsCluster
 from schemas.streams import DECISIONS
 from tests.bench import admission, burst
@@ -24,7 +25,7 @@ from tests.servers import stream_leader
 
 NODES, UNITS = 50, 8
 RATE, STRETCH_S = 3, 20
-ROUNDS = 7
+ROUNDS = 5
 SECONDS = 120.0
 CALM_S = 6.0
 """Between two deaths: longer than any lease, and enough for who came back to have read the log."""
@@ -42,12 +43,14 @@ async def measure(here: Ground, say: Say) -> list[Figure]:
     many = await burst.with_program(here, cluster=True)
     figures.append(beside(f"three NATS servers: burst of {burst.VMS} VMs, beside one", many, burst.UNIT, one))
     leader = await _deaths(here, say, "leader killed", _kill_leader)
+    frozen = await _deaths(here, say, "leader frozen", _freeze_leader)
     server = await _deaths(here, say, "NATS leader killed", _kill_server)
-    return (
-        figures
-        + _costs("leader killed, warm standby: next pin", leader, AIM_S)
-        + _costs("NATS server that leads the log killed: next pin", server)
-    )
+    return [
+        *figures,
+        *_costs("leader killed, warm standby: next pin", leader, AIM_S),
+        *_costs("leader frozen or its machine lost, warm standby: next pin", frozen, AIM_S),
+        *_costs("NATS server that leads the log killed: next pin", server),
+    ]
 
 
 def _costs(name: str, seconds: list[float], aim: float | None = None) -> list[Figure]:
@@ -109,11 +112,14 @@ async def _deaths(here: Ground, say: Say, what: str, kill: Kill) -> list[float]:
     return seconds
 
 
+async def _leader(ready: Stack) -> tuple[Child, int]:
+    """Return the process that leads every role, the other one being warm, and the port of its status page."""
+    child = ready.processes.children[await eventually(lambda: ready.holder("binder"), "the binder is led")]
+    return child, int(child.argv[child.argv.index("--status-port") + 1])
+
+
 async def _kill_leader(ready: Stack) -> Callable[[], Awaitable[None]]:
-    """Kill the process that leads every role; the other one is warm."""
-    leader = await eventually(lambda: ready.holder("binder"), "the binder is led")
-    child = ready.processes.children[leader]
-    port = int(child.argv[child.argv.index("--status-port") + 1])
+    child, port = await _leader(ready)
 
     async def mend() -> None:
         child.spawn()
@@ -121,9 +127,20 @@ async def _kill_leader(ready: Stack) -> Callable[[], Awaitable[None]]:
         async def warm() -> bool:
             return await asyncio.to_thread(answers, port, "/readyz")
 
-        await eventually(warm, f"{leader} follows the log again")
+        await eventually(warm, f"{child.name} follows the log again")
 
     child.kill()
+    return mend
+
+
+async def _freeze_leader(ready: Stack) -> Callable[[], Awaitable[None]]:
+    """Freeze it: to everyone else that is a machine that went without a word."""
+    child, _ = await _leader(ready)
+
+    async def mend() -> None:
+        child.resume()
+
+    child.pause()
     return mend
 
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from binder import budgets, charging, decide_holdings, decide_set, evolve_objects
+from binder import budgets, charging, decide_holdings, decide_set, decide_writes, declaring, evolve_objects
 from binder.budgets import Budgets
 from binder.charging import Charging
+from binder.declaring import Declared
 from binder.order import Line
 from tests.binder.answering import answering
 
@@ -74,3 +75,28 @@ def releases_lose(patch: pytest.MonkeyPatch) -> None:
 def unreadable_is_unlimited(patch: pytest.MonkeyPatch) -> None:
     """A quota that can't be read is none (B1)."""
     patch.setattr(evolve_objects, "resolved", lambda _, view: view)
+
+
+def writes_unchecked(patch: pytest.MonkeyPatch) -> None:
+    """Whatever is declared, more may be written (B2)."""
+    patch.setattr(decide_writes, "first_over", answering(returned=None))
+
+
+def whole_writes_asked(patch: pytest.MonkeyPatch) -> None:
+    """A write asks for all that it declares, not for what becomes more (B2)."""
+    patch.setattr(Declared, "rise", lambda _, one: one.units)
+
+
+def owners_unknown(patch: pytest.MonkeyPatch) -> None:
+    """What a pool or a VM makes counts beside it (B2)."""
+    patch.setattr(Declared, "maker_of", answering(returned=""))
+
+
+def templates_alone(patch: pytest.MonkeyPatch) -> None:
+    """What is below an owner counts nothing, be it more than its template says (B2)."""
+    patch.setattr(declaring, "larger", lambda one, _: one)
+
+
+def gone_stay_declared(patch: pytest.MonkeyPatch) -> None:
+    """What was written once is declared for good (C50)."""
+    patch.setattr(Declared, "_leave", answering(returned=None))

@@ -77,7 +77,7 @@ def test_b3_a_message_names_level_key_limit_and_use() -> None:
 
     assert waits.reason is Wait.OVER_BUDGET
     assert waits.message == (
-        "budget tenant-a/b allows 2 units of gpus.cozystack.io/l40s, 1 are held by tenant-a and the tenants below it, "
+        "budget tenant-a/b allows 2 units of gpus.cozystack.io/l40s, 1 is held by tenant-a and the tenants below it, "
         "2 more are asked; free some there, or have that budget raised"
     )
 

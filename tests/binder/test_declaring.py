@@ -1,14 +1,15 @@
 """What is declared on paper, and who is told that it is too much: kinds that come late, owners that are none."""
 
 import pytest
+from msgspec.structs import replace
 
 from schemas import decisions as d
 from schemas import events as e
 from schemas.names import BUDGET_CLASS_PREFIX
 from schemas.objects import ClassView, NamespaceView, PoolView, ReplicaSetView, VmiView, VmView
 from schemas.reasons import Refusal
-from tests.binder.scene import Decisions, Scene
-from tests.binder.tenancy import Tenancy, key, places
+from tests.binder.scene import Decisions, Scene, launcher
+from tests.binder.tenancy import L40S, Tenancy, key, places
 
 A, B, ROOT = "tenant-a", "tenant-a-b", "tenant-root"
 TWO = '[{"className":"l40s","count":2}]'
@@ -173,3 +174,81 @@ def test_o1_a_class_is_what_was_read_of_it() -> None:
     assert reason(world.scene.send(order(3, fresh, name="new"))) is None
     assert reason(world.scene.send(order(4, fresh, name="new"))) is Refusal.NO_UNITS
     assert reason(world.scene.send(order(1, name="ghost"))) is Refusal.CLASS_NOT_FOUND
+
+
+def test_c28_children_at_writing() -> None:
+    """C28: a child above its parent is held by the parent, a key that nobody names is no limit, zero is one."""
+    world = Tenancy()
+    child = {name: f"{A}-{name}" for name in "bcd"}
+    world.budget(A, l40s=4)
+    world.budget(child["c"], l40s=9, h100=2)
+    world.budget(child["d"], total=0)
+
+    def may(namespace: str, gpu_class: str, count: int) -> bool:
+        name = f"vm{world.scene.rv}"
+        gpus = f'[{{"className":"{gpu_class}","count":{count}}}]'
+        passed = reason(world.scene.send(write(VmView(name, f"u-{name}", "", namespace, gpus=gpus)))) is None
+        if passed:
+            world.scene.show(VmView(name, f"u-{name}", "", namespace, gpus=gpus))
+        return passed
+
+    assert may(child["b"], "l40s", 3)
+    assert not may(child["c"], "l40s", 2)
+    assert may(child["c"], "l40s", 1)
+    assert not may(A, "l40s", 1)
+    assert may(A, "h100", 5)
+    assert not may(child["c"], "h100", 3)
+    assert not may(child["d"], "h100", 1)
+
+
+def test_c29_the_tree_stands_in_names_at_writing() -> None:
+    """C29: `tenant-ab` is not below `tenant-a`, `tenant-a-b-c` is, and what is no tenant's is bound by none."""
+    world = Tenancy()
+    world.budget(ROOT, total=3)
+    world.budget(A, total=2)
+    one = '[{"className":"l40s","count":1}]'
+    world.scene.show(VmView("v1", "u1", "", "tenant-ab", gpus=one))
+    world.scene.show(VmView("v2", "u2", "", "tenant-a-b-c", gpus=TWO))
+
+    assert (declared(world.scene, A), declared(world.scene, ROOT)) == (2, 3)
+    for namespace, refused in ((A, True), ("tenant-ab", True), ("default", False), ("tenant", False)):
+        said = world.scene.send(write(VmView("v3", "u3", "", namespace, gpus=one)))
+        assert (reason(said) is Refusal.OVER_BUDGET) is refused, namespace
+
+
+def test_c43_a_migration_declares_nothing() -> None:
+    """C43: while source and target run, the VM is declared once, and a second one has no room."""
+    world = Tenancy()
+    world.budget(A, total=1)
+    world.scene.show(VmView("vm", "vm-uid", "", A, gpus='[{"className":"l40s","count":1}]'))
+    world.start(A, "vm", l40s=1)
+    world.run(A, "vm")
+    vmi = world.scene.objects["virtualmachineinstances"][f"{A}/vm"]
+    assert isinstance(vmi, VmiView)
+    world.scene.show(replace(vmi, owner_uid="vm-uid"))
+    world.scene.admit(vmi, "target")
+    target = launcher(vmi, "target", "target", {L40S: 1, "cpu": 1000})
+    world.scene.show(replace(target, gates=(), node="n1", migration=True, phase="Running"))
+
+    assert (declared(world.scene, A), world.held(A, "l40s")) == (1, 1)
+    other = VmView("other", "u2", "", A, gpus='[{"className":"l40s","count":1}]')
+    assert reason(world.scene.send(write(other))) is Refusal.OVER_BUDGET
+
+
+def test_c50_what_went_is_declared_no_more() -> None:
+    """C50: a budget below its use refuses what is new, and takes it once a child's namespace went."""
+    world = Tenancy()
+    world.budget(A, total=4)
+    world.order(B, "s", count=2)
+    world.scene.show(VmView("vm", "u", "", B, gpus=TWO))
+    world.budget(A, total=1)
+    view = world.scene.objects["gpuclasses"]["l40s"]
+    assert isinstance(view, ClassView)
+
+    assert reason(world.scene.send(order(1, view))) is Refusal.OVER_BUDGET
+    assert world.holding(B, "s").node == "n1"
+    world.scene.remove("virtualmachines", f"{B}/vm")
+    claim = world.scene.objects["gpuclaims"][f"{B}/s"]
+    world.scene.show(replace(claim, deleting=True))
+    assert not world.scene.book.declared.used
+    assert reason(world.scene.send(order(1, view))) is None

@@ -61,6 +61,22 @@ def test_a_claim_whose_vm_waits_is_explained_with_its_set() -> None:
     ]
 
 
+def test_who_has_a_claim_is_told_to_whom_it_is_in_use() -> None:
+    """The VM that uses the claim by now, or the older one that it is for, is named beside the claim itself."""
+    story = told("claim mine l40s=1", "vm vm1 uses=mine created=1", "start vm1 uses=mine", "pin vm1-pod n2")
+    story.hear("start vm2 uses=mine")
+    used = explain(story.scene.book, "t", "vm2")
+
+    assert (used.reason, used.place > 0) == (Wait.CLAIM_IN_USE, True)
+    assert used.summary.endswith("(mine is used by t/vm1)")
+    assert [(one.name, one.vm, one.node) for one in used.held] == [("mine", "t/vm1", "n2")]
+
+    other = told("claim mine l40s=1", "vm vm1 uses=mine created=1", "start vm2 uses=mine")
+    assert explain(other.scene.book, "t", "vm2").summary.endswith(
+        "(mine is for t/vm1, which names it too and is older)"
+    )
+
+
 def test_who_has_a_node_kept_is_told_so() -> None:
     """C55: the one that has waited long, and those for whom that node is closed."""
     starts = [f"start {name} l40s=1" for name in ("a", "b", "c")]

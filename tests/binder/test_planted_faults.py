@@ -14,6 +14,7 @@ from tests.binder import faults_of_the_fold as fold
 from tests.binder import faults_of_the_held as held
 from tests.binder import faults_of_the_nodes as nodes
 from tests.binder import faults_of_the_pass as serve
+from tests.binder import faults_of_the_starts as begun
 from tests.binder.histories import lived, seeded
 from tests.binder.oracle import untold
 from tests.binder.test_budget_use import test_c34_each_unit_is_counted_once
@@ -118,10 +119,15 @@ FAULTS: tuple[tuple[Plant, str, bool], ...] = (
     (limits.use_is_told, "noise", True),
     (limits.freed_units_stay, "budget", True),
     (limits.releases_lose, "", True),
+    (limits.writes_unchecked, "declared", False),
+    (limits.whole_writes_asked, "declared", False),
+    (limits.owners_unknown, "declared-replicas", True),
+    (limits.templates_alone, "declared-replicas", True),
+    (limits.gone_stay_declared, "declared", True),
 )
 
 
-EVERY = (*FAULTS, *nodes.FAULTS, *kubevirt.FAULTS)
+EVERY = (*FAULTS, *nodes.FAULTS, *kubevirt.FAULTS, *begun.FAULTS)
 
 
 @pytest.mark.parametrize(("plant", "story", "random"), EVERY, ids=[plant.__name__ for plant, _, _ in EVERY])

@@ -41,9 +41,13 @@ class ChartNatsServer(NatsServer):
 class ChartNats:
     """What a rendered chart runs as NATS. `passwords`: of each user."""
 
-    def __init__(self, objects: Sequence[dict[str, Any]], directory: Path) -> None:
+    def __init__(self, objects: Sequence[dict[str, Any]], directory: Path, tls: Path | None = None) -> None:
         by_name = {(body["kind"], body["metadata"]["name"]): body for body in objects}
         text = by_name["ConfigMap", "gpubinder-nats"]["data"]["nats.conf"]
+        self._scheme = "tls" if tls else "nats"
+        if tls:
+            assert "/etc/nats-tls/" in text
+            text = text.replace("/etc/nats-tls/", f"{tls}/")
         spec = by_name["StatefulSet", "gpubinder-nats"]["spec"]
         data = by_name["Secret", SECRET]["data"]
         self.passwords = {user: base64.b64decode(word).decode() for user, word in data.items()}
@@ -59,7 +63,9 @@ class ChartNats:
 
     def url(self, user: str) -> str:
         """Return the URLs by which a user of the chart reaches them, divided by commas."""
-        return ",".join(f"nats://{user}:{self.passwords[user]}@127.0.0.1:{server.port}" for server in self.servers)
+        return ",".join(
+            f"{self._scheme}://{user}:{self.passwords[user]}@127.0.0.1:{server.port}" for server in self.servers
+        )
 
 
 def _environment(
@@ -83,9 +89,11 @@ def _environment(
 
 
 @asynccontextmanager
-async def chart_nats(objects: Sequence[dict[str, Any]], directory: Path) -> AsyncIterator[ChartNats]:
-    """Run the NATS of a rendered chart, healthy and led, for the length of the block."""
-    nats = ChartNats(objects, directory)
+async def chart_nats(
+    objects: Sequence[dict[str, Any]], directory: Path, tls: Path | None = None
+) -> AsyncIterator[ChartNats]:
+    """Run the NATS of a rendered chart, healthy and led, for the length of the block. `tls`: its certificates."""
+    nats = ChartNats(objects, directory, tls)
     try:
         for server in nats.servers:
             server.spawn()

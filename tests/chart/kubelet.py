@@ -10,6 +10,7 @@ import base64
 import contextlib
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -39,6 +40,8 @@ class Pod:
     ports: dict[int, int]
     probe: str
     restarts: str
+    argv: list[str]
+    env: dict[str, str]
     ready: bool = False
 
 
@@ -59,6 +62,14 @@ class Kubelet:
     def of(self, component: str) -> list[Pod]:
         """Return the pods of one part."""
         return [pod for pod in self.pods.values() if pod.component == component]
+
+    async def exec(self, component: str, *words: str) -> str:
+        """Run a command in a pod of a part, as `kubectl exec` does; return what it prints. Fails where it fails."""
+        pod = self.of(component)[0]
+        argv = [str(Path(pod.argv[0]).parent / words[0]), *words[1:]]
+        ran = await asyncio.to_thread(subprocess.run, argv, capture_output=True, text=True, env=pod.env, check=False)
+        assert ran.returncode == 0, ran.stderr
+        return str(ran.stdout)
 
     async def lose_volumes(self, component: str) -> None:
         """Have the pods of a part lose what is on their volumes; their processes start anew on empty ones."""
@@ -141,13 +152,15 @@ class Kubelet:
                 str(Path(sys.executable).parent / words[0]),
                 *(self._moved(word, files, ports) for word in words[1:]),
             ]
+            # By it the program knows that it runs in a pod; the kubeconfig says where the API server is.
+            env["KUBERNETES_SERVICE_HOST"] = "127.0.0.1"
             env["KUBECONFIG"] = str(await self._kubeconfig(spec["serviceAccountName"], place))
             if "GPUBINDER_STATUS_PORT" in env:
                 env["GPUBINDER_STATUS_PORT"] = str(ports[8080])
             probe = container.get("readinessProbe", {}).get("httpGet", {}).get("path", "")
         child = Child(name, argv, place / "log", env)
         child.spawn()
-        return Pod(name, component, child, ports, probe, spec["restartPolicy"])
+        return Pod(name, component, child, ports, probe, spec["restartPolicy"], argv, env)
 
     def _ports(self, name: str, component: str) -> dict[int, int]:
         """Return a loopback port for each port of the pod; those of a NATS pod are its name's for ever."""
@@ -166,8 +179,8 @@ class Kubelet:
             name = f"gpubinder-nats-{index}"
             for port, here in self._nats(name).items():
                 text = text.replace(f"{name}.gpubinder-nats.{self._namespace}.svc:{port}", f"127.0.0.1:{here}")
-        for mount, path in files.items():
-            text = text.replace(mount, str(path))
+        mounts = "|".join(re.escape(mount) for mount in sorted(files, key=len, reverse=True))
+        text = re.sub(rf"(?<![\w/])({mounts})(?![\w-])", lambda found: str(files[found[1]]), text)
         for port, here in (ports or {}).items():
             text = text.replace(f"-port={port}", f"-port={here}")
         return text

@@ -1,6 +1,7 @@
 """The chart on a real control plane, from nothing to nothing: installed, used, upgraded, rolled back, removed."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -147,6 +148,8 @@ async def test_a_gpu_vm_starts_with_the_rights_of_the_chart_alone(
         await one.vm("vm", [("l40s", 1)])
         assert await one.running("vm", SECONDS) == "n1"
         assert await one.bound("vm") == ["n1"]
+        assert "n1" in await release.pods.exec("binder", "gpubinder", "explain", f"{TENANT}/vm")
+        assert json.loads(await release.pods.exec("binder", "gpubinder", "verify", "--json"))["anchored"]
         await _refused_and_upgraded(release, api, one)
         await _off_and_back(release, api, one)
         release.pods.nobody_was_denied()
@@ -187,12 +190,18 @@ async def _off_and_back(release: Release, api: Api, one: Tenant) -> None:
 
 
 async def _removed(release: Release, api: Api, one: Tenant, before: list[str]) -> None:
-    """Removed, an order stays and waits for nobody; what stays is what the documentation says."""
+    """Removed by force, a VM that waited is let go, an order waits for nobody; what stays is what is documented."""
     await one.order("left", "l40s")
     await one.held("left", "Bound", seconds=SECONDS)
-    await one.delete("vm")
-    await api.until(VMI.path(TENANT, "vm"), lambda found: found is None, SECONDS)
+    await one.vm("waits", [("l40s", 2)])
+    await one.waiting("waits", "NoRoom")
+    await release.upgrade(uninstall={"force": True})
     await release.uninstall()
+    assert len(await one.launchers("waits")) == 1
+    assert await one.gated() == []
+    for vm in ("vm", "waits"):
+        await one.delete(vm)
+        await api.until(VMI.path(TENANT, vm), lambda found: found is None, SECONDS)
     claim = await api.get(GPU_CLAIM.path(TENANT, "left"))
     assert CLAIM_FINALIZER not in claim["metadata"].get("finalizers", [])
     await api.delete(GPU_CLAIM.path(TENANT, "left"))

@@ -20,6 +20,7 @@ from schemas import streams as s
 from tests.chart.chart_nats import ChartNats, chart_nats
 from tests.chart.helm import rendered
 from tests.chart.value_sets import VALUE_SETS
+from tests.cluster.certificates import Authority
 from tests.error_logs import ErrorLogs
 
 pytestmark = pytest.mark.nats
@@ -157,3 +158,21 @@ async def test_three_servers_find_each_other_and_fsync(helm_home: Path, tmp_path
         async with user(nats, Person.INSTALLER) as connection:
             await create_streams(JetStreamJournal(connection), replicas=3)
             await check_streams(JetStreamJournal(connection), replicas=3)
+
+
+async def test_three_servers_speak_tls(helm_home: Path, tmp_path: Path) -> None:
+    """With a certificate clients and routes speak TLS; who trusts another authority is not let in."""
+    authority = Authority.new()
+    tls = tmp_path / "tls"
+    authority.issue_files(tls)
+    (tls / "ca.crt").write_bytes(authority.pem)
+    other = tmp_path / "other.crt"
+    other.write_bytes(Authority.new().pem)
+    values = {"nats": {"server": {"tls": {"secretName": "nats-tls"}}}}
+    async with chart_nats(rendered(values, helm_home), tmp_path / "nats", tls) as nats:
+        urls = tuple(nats.url(Person.INSTALLER).split(","))
+        connection = await connect(Access(urls, ca=tls / "ca.crt"), lambda _why: None)
+        await create_streams(JetStreamJournal(connection), replicas=3)
+        await connection.close()
+        with pytest.raises(Unavailable):
+            await connect(Access(urls, ca=other), lambda _why: None, seconds=2.0)

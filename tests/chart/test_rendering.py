@@ -8,12 +8,12 @@ import pytest
 
 from deploy.chart_files import CHART, SERVICE_NAME
 from deploy.role_names import Role
-from schemas.admission import CONFIGURATION_NAME
 from tests.chart.golden_files import GOLDEN, golden_text
 from tests.chart.helm import HelmFailed, helm, rendered
 from tests.chart.value_sets import SECRET_CERTIFICATE, VALUE_SETS
-from webhooks.configuration import Service, webhook_configuration
+from webhooks.configuration import Service
 from webhooks.policies import policy_objects
+from webhooks.registration import configurations
 
 Objects = list[dict[str, Any]]
 PODDED = ("Deployment", "StatefulSet", "Job")
@@ -105,10 +105,10 @@ def test_what_the_api_server_asks_is_what_the_code_says(helm_home: Path) -> None
     """Webhooks and policies render as the code makes them: no selector is wider in the chart (C24, I2)."""
     objects = rendered(SECRET_CERTIFICATE, helm_home, namespace="gpus")
     bundle = SECRET_CERTIFICATE["webhooks"]["certificate"]["caBundle"].encode()
-    wanted = webhook_configuration(Service("gpus", SERVICE_NAME), bundle)
 
-    shown = named(objects, wanted["kind"], CONFIGURATION_NAME)
-    assert shown["webhooks"] == wanted["webhooks"]
+    for _, wanted in configurations(Service("gpus", SERVICE_NAME), bundle, "gpus"):
+        shown = named(objects, wanted["kind"], wanted["metadata"]["name"])
+        assert shown["webhooks"] == wanted["webhooks"]
     for body in policy_objects("gpus"):
         assert named(objects, body["kind"], body["metadata"]["name"])["spec"] == body["spec"]
 

@@ -12,7 +12,7 @@ from deploy.rights import CLEANER, INSTALLER, RIGHTS, Rule
 from deploy.role_names import Role
 from schemas import kinds as k
 from schemas import names
-from schemas.admission import CONFIGURATION, POLICY
+from schemas.admission import CONFIGURATION, POLICY, VALIDATING_CONFIGURATION
 from tests.chart.helm import rendered
 from tests.cluster.api import Api, Object
 from tests.e2e.tenant import eventually
@@ -30,7 +30,20 @@ VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletec
 ASKED = (
     *((kind, "") for kind in (k.NODE, k.POD, k.PV, k.PVC, k.SERVICE, k.NAMESPACE, k.SECRET, k.CONFIGMAP, k.EVENT)),
     *((kind, "") for kind in (k.LEASE, k.CRD, k.DEPLOYMENT, k.GPU_CLASS, k.GPU_CLAIM, k.GPU_BUDGET, k.HELM_RELEASE)),
-    *((kind, "") for kind in (k.WORKLOAD, k.WORKLOAD_MONITOR, k.KUBEVIRT, k.VM, k.VMI, CONFIGURATION, POLICY)),
+    *(
+        (kind, "")
+        for kind in (
+            k.WORKLOAD,
+            k.WORKLOAD_MONITOR,
+            k.KUBEVIRT,
+            k.VM,
+            k.VMI,
+            k.VM_POOL,
+            k.VMI_REPLICA_SET,
+            k.DATA_VOLUME,
+        )
+    ),
+    *((kind, "") for kind in (CONFIGURATION, VALIDATING_CONFIGURATION, POLICY)),
     *((kind, "status") for kind in (k.POD, k.NODE, k.GPU_CLASS, k.GPU_CLAIM, k.GPU_BUDGET, k.WORKLOAD_MONITOR, k.VMI)),
     *((k.POD, sub) for sub in ("exec", "binding", "eviction", "log")),
 )

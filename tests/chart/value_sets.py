@@ -13,7 +13,7 @@ SECRET_CERTIFICATE: Final = {
 }
 
 VALUE_SETS: Final[dict[str, dict[str, Any]]] = {
-    # As it comes: GPUs on, a NATS of our own, certificates by Helm.
+    # As it comes: GPUs on, a NATS of our own, certificates made by the webhooks.
     "default": {},
     # GPUs off: finalizers and usage records are served, and nothing else is there.
     "disabled": {"enabled": False},

@@ -210,6 +210,11 @@ class ControlPlane:
         """Let a paused component go on."""
         self._children[component].resume()
 
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process id of each component, by its name."""
+        return {name: child.pid for name, child in self._children.items()}
+
     def log(self, component: str) -> str:
         """The end of a component's log."""
         return self._children[component].tail()

@@ -15,7 +15,7 @@ from binder.kube_client import KubeClient
 from binder.stream_journal import JetStreamJournal
 from deploy.child import Child, fetch, free_ports
 from deploy.local import LocalNats, find_nats_server
-from schemas.admission import CONFIGURATION_NAME, POLICY_BINDING
+from schemas.admission import CONFIGURATION_NAME, POLICY_BINDING, VALIDATING_CONFIGURATION
 from schemas.names import ANCHOR_CONFIGMAP
 from schemas.streams import EVENTS, EVENTS_TICK
 from tests.cluster.api import Api
@@ -90,6 +90,7 @@ async def served(
         here.child.kill()
     if await api.find(CONFIGURATION) is not None:
         await api.delete(CONFIGURATION)
+        await api.delete(VALIDATING_CONFIGURATION.path(name=CONFIGURATION_NAME))
         await remove_policies(api)
 
 
@@ -170,6 +171,8 @@ async def test_roles_serve_and_leave_in_order(served: Served) -> None:
     assert "gpubinder_inputs_folded" in await served.page("/metrics")
     configuration = await served.api.get(CONFIGURATION)
     assert configuration["webhooks"][0]["clientConfig"]["url"].startswith(f"https://127.0.0.1:{served.webhook_port}/")
+    validating = await served.api.get(VALIDATING_CONFIGURATION.path(name=CONFIGURATION_NAME))
+    assert [one["name"] for one in validating["webhooks"]] == ["starts.gpubinder.cozystack.io"]
     policy = await served.api.get(POLICY_BINDING.path(name="status.gpubinder.cozystack.io"))
     assert policy["spec"]["paramRef"]["namespace"] == served.namespace
     held = (await served.api.get(leases))["items"]

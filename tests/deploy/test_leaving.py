@@ -10,12 +10,16 @@ import pytest_asyncio
 from binder.anchor import Anchor
 from binder.kube import ApiError
 from binder.memory_journal import MemoryJournal
+from binder.shown import in_annotations
 from deploy import leaving, takeover
 from deploy.adopt import adopt_fresh, begun_here
 from deploy.cluster_in_memory import Cluster
 from deploy.leaving import Leaving, NotStopped, await_stopped, in_use, stop_deployments
+from deploy.world.faults import Call, Fault, FaultyKube
 from schemas import kinds as k
 from schemas import names
+from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION
+from schemas.objects import Stamp
 
 HOME = "gpubinder"
 STAMP = {names.STAMP_ANNOTATION: "3.7.0"}
@@ -68,7 +72,8 @@ async def cluster() -> AsyncIterator[Cluster]:
         await put(here, k.LEASE, HOME, f"{names.LEASE_PREFIX}{lease}", spec={})
     await put(here, k.CONFIGMAP, HOME, names.SETTINGS_CONFIGMAP, data={})
     await put(here, k.CONFIGMAP, HOME, names.ANCHOR_CONFIGMAP, data={})
-    await put(here, k.SECRET, HOME, names.DIGEST_KEY_SECRET)
+    for secret in (names.DIGEST_KEY_SECRET, names.WEBHOOK_TLS_SECRET):
+        await put(here, k.SECRET, HOME, secret)
     yield here
     await here.api.close()
 
@@ -81,6 +86,7 @@ GOES = (
     (k.LEASE, HOME, f"{names.LEASE_PREFIX}ingest"),
     (k.CONFIGMAP, HOME, names.ANCHOR_CONFIGMAP),
     (k.SECRET, HOME, names.DIGEST_KEY_SECRET),
+    (k.SECRET, HOME, names.WEBHOOK_TLS_SECRET),
 )
 STAYS = (
     (k.GPU_CLASS, "", "a"),
@@ -167,6 +173,21 @@ async def test_a_role_that_works_on_is_waited_for(cluster: Cluster, monkeypatch:
         await await_stopped(cluster.api, HOME)
 
 
+async def test_without_licences_nobody_has_to_read_secrets(cluster: Cluster) -> None:
+    """T4: an installer that may not list Secrets tells the newest stamp from all else; every other refusal is one."""
+
+    async def denied(call: Call) -> Fault | None:
+        return Fault(ApiError(403, "Forbidden", "no")) if call.resource.plural in refused else None
+
+    kube = FaultyKube(cluster.api, denied)
+    await put(cluster, k.WORKLOAD, "t", "gpuclaim-y", metadata={"annotations": {names.STAMP_ANNOTATION: "4.1.0"}})
+    refused = {k.SECRET.plural}
+    assert (await in_annotations(kube)).stamp == Stamp(4, 1, 0)
+    refused = {k.WORKLOAD.plural}
+    with pytest.raises(ApiError):
+        await in_annotations(kube)
+
+
 async def test_beginning_the_log_may_be_repeated() -> None:
     """T4: a log that stands as anchored is found begun; one that is empty, or another's, is not."""
     here = Cluster(())
@@ -187,3 +208,15 @@ async def test_beginning_the_log_may_be_repeated() -> None:
     assert await Anchor(here.api, HOME).read() == tip
     await here.api.close()
     await elsewhere.api.close()
+
+
+async def test_webhooks_of_both_kinds_go(cluster: Cluster) -> None:
+    """Nobody is asked about VMs any more: neither who changes objects nor who only answers stays registered (I2)."""
+    both = (CONFIGURATION, VALIDATING_CONFIGURATION)
+    for resource in both:
+        cluster.api.serve(resource)
+        await put(cluster, resource, "", CONFIGURATION_NAME, webhooks=[])
+
+    await Leaving(cluster.api, HOME).everything()
+
+    assert [await shown(cluster, resource, "", CONFIGURATION_NAME) for resource in both] == [None, None]

@@ -3,9 +3,12 @@
 import asyncio
 from pathlib import Path
 
-from binder.stream_setup import create_streams
-from deploy.commands.opening import LOCK_FILE, URL_FILE, open_nats
+import pytest
+
+from binder.stream_setup import StreamsDiffer, create_streams
+from deploy.commands.opening import LOCK_FILE, URL_FILE, open_begun, open_nats
 from deploy.commands.options import NatsOptions
+from deploy.local import LocalNats
 from schemas.streams import DECISIONS
 from tests.deploy.command import gpubinder
 from tests.deploy.logs import Kept
@@ -42,3 +45,20 @@ async def test_what_a_dead_process_left_is_in_nobodys_way(demo_log: Kept, tmp_pa
 
     async with open_nats(NatsOptions(data=data)) as opened:
         assert (await opened.journal.info(DECISIONS)).last == demo_log.told.json["log"]["log_through"]
+
+
+async def test_a_pod_waits_for_the_log_to_be_begun(nats: LocalNats) -> None:
+    """Where a process may wait, streams that come later are enough; where it may not, it says what is missing."""
+    options = NatsOptions(nats.url)
+    with pytest.raises(StreamsDiffer, match="gpubinder adopt"):
+        async with open_begun(options, 0.0):
+            pass
+
+    async def opened() -> str:
+        async with open_begun(options, 60.0) as found:
+            return (await found.journal.info(DECISIONS)).created
+
+    waiting = asyncio.create_task(opened())
+    async with open_nats(options) as installer:
+        await create_streams(installer.journal, replicas=1)
+        assert await waiting == (await installer.journal.info(DECISIONS)).created

@@ -74,7 +74,12 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    nats: LocalNats, directory: Path, *, roles: tuple[Role, ...] = tuple(Role), budget_metrics: bool = False
+    nats: LocalNats,
+    directory: Path,
+    *,
+    roles: tuple[Role, ...] = tuple(Role),
+    budget_metrics: bool = False,
+    tell_end_s: float = 0,
 ) -> AsyncIterator[Stage]:
     """Serve the roles on the example cluster; where all are served, its VMs are started when the binder may place."""
     connection = await connect(Access((nats.url,)), lambda _why: None)
@@ -86,7 +91,9 @@ async def stage(
     await adopt_fresh(cluster.api, journal, NAMESPACE, place.program)
     status, webhook = free_ports(2)
     door = Door(directory / "tls")
-    serving = Serving(roles, door, webhook, status_port=status, host="127.0.0.1", budget_metrics=budget_metrics)
+    serving = Serving(
+        roles, door, webhook, status_port=status, host="127.0.0.1", budget_metrics=budget_metrics, tell_end_s=tell_end_s
+    )
     listening = asyncio.Event()
     try:
         async with running(serve(place, serving, listening.set)) as also:

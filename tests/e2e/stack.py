@@ -23,6 +23,7 @@ from schemas.frames import Frame, decode_record
 from schemas.kinds import LEASE, VMI
 from schemas.names import LEASE_PREFIX, SETTING_POLICY, SETTINGS_CONFIGMAP
 from schemas.streams import DECISIONS
+from tests.binder.waiting import patient
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.fixtures import nothing_of_ours
@@ -33,7 +34,8 @@ from tests.e2e.process import ALL, Processes
 from tests.e2e.tenant import SECONDS, Tenant, eventually, vm_body
 from tests.e2e.witness import Witness, gates, pinned_node
 from webhooks.configuration import webhook_configuration
-from webhooks.registration import validating
+from webhooks.starts import start_webhook
+from webhooks.validating import validating_configuration
 
 VMS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -117,8 +119,11 @@ class Stack(Tenant):
         return next((running[part] for part in identity.split("-") if part in running), "")
 
     async def told(self) -> State:
-        """Return the state that the log tells now."""
+        """Return the state that the log tells now; while NATS elects a leader it is asked again."""
         await self._connected()
+        return await patient(self._told)
+
+    async def _told(self) -> State:
         follower = Follower(self.journal)
         try:
             return await follower.start()
@@ -192,7 +197,7 @@ async def stack(
     await create_streams(here.journal, replicas=len(urls))
     await nothing_of_ours(api)
     await adopt_fresh(here.kube, here.journal, here.system, "test")
-    await _register(api, f"https://127.0.0.1:{here.processes.port}", plane.authority.pem, here.system)
+    await _register(api, f"https://127.0.0.1:{here.processes.port}", plane.authority.pem)
     try:
         if bare:
             yield here
@@ -215,8 +220,10 @@ async def stack(
     assert not here.witness.broken, here.witness.broken
 
 
-async def _register(api: Api, where: str, authority: bytes, system: str) -> None:
-    await api.create(VALIDATING_CONFIGURATION.path(), validating(where, authority, system))
+async def _register(api: Api, where: str, authority: bytes) -> None:
+    # Writes and orders are asked about where a test wants that: others order what has to wait.
+    starts = validating_configuration((start_webhook(where, authority),))
+    await api.create(VALIDATING_CONFIGURATION.path(), starts)
     await api.create(CONFIGURATIONS, webhook_configuration(where, authority))
 
 

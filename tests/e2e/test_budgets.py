@@ -118,7 +118,7 @@ async def test_b3_a_parents_budget_binds_its_children(program: Stack, family: Fa
 
     await child.vm("vm2", [("l40s", 1)])
     message = await child.waiting("vm2", "OverBudget")
-    assert message.startswith(f"budget {parent.tenant}/b allows 1 units of {CLASS}, 1 are held by {parent.tenant}")
+    assert message.startswith(f"budget {parent.tenant}/b allows 1 unit of {CLASS}, 1 is held by {parent.tenant}")
     assert len(await child.gated("vm2")) == 1
     [event] = await child.events("OverBudget")
     assert event["regarding"]["name"] == "vm2"

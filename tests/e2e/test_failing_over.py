@@ -81,7 +81,6 @@ async def test_a_leader_that_is_paused_beyond_its_lease_and_woken(clustered: Sta
     await ends_well(program)
 
 
-# The client library leaves a connection that never got an answer to the garbage collector.
 async def test_a_leader_that_is_cut_off_from_nats(clustered: Stack, took: Took) -> None:
     """A leader that can renew its leases and reach no NATS lets go of them: it would keep everyone from working."""
     program = clustered

@@ -13,7 +13,7 @@ from tests.cluster.nodes import L40S
 from tests.e2e.stack import Stack
 from tests.e2e.tenant import eventually
 from tests.e2e.volumes import CLASSES, claim_on, is_bound, volume
-from tests.e2e.witness import pinned_node
+from tests.e2e.witness import gates, pinned_node
 
 _SELECTED = "volume.kubernetes.io/selected-node"
 
@@ -65,6 +65,31 @@ async def test_a_temporary_pod_lands_where_the_set_will_be(data_volumes: None, p
     assert await program.bound("vm1") == [node]
     assert len(await program.gated("vm3")) == 1
     assert all(len(nodes) == 1 for nodes in program.witness.bookings.values())
+    await program.verified()
+    await program.api.delete(f"{CLASSES}/{late}")
+
+
+async def test_under_refuse_it_lands_where_the_set_is_booked(data_volumes: None, program: Stack) -> None:
+    """P1, T25: booked at admission, the temporary pod is pinned at its creation, and so is the launcher after it."""
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 1})
+    await program.policy("Refuse")
+    late = f"{program.tenant}-late"
+    late_binding = {"provisioner": "example.org/by-hand", "volumeBindingMode": WFFC}
+    await program.api.create(CLASSES, {"metadata": {"name": late}, **late_binding})
+    await _data_volume(program, "disk", late)
+    await program.vm("vm1", [("l40s", 1)], volumes=["disk"])
+
+    assert await _selected(program, "disk") == "n1"
+    [temporary] = await program.launchers("vm1")
+    assert EPHEMERAL_ANNOTATION in temporary["metadata"]["annotations"]
+    assert (gates(temporary), pinned_node(temporary)) == ([], "n1")
+    await _provide(program, "disk", "n1", late)
+    assert await program.running("vm1") == "n1"
+    [launcher] = await program.launchers("vm1")
+    assert EPHEMERAL_ANNOTATION not in launcher["metadata"]["annotations"]
+    assert (gates(launcher), pinned_node(launcher)) == ([], "n1")
+    assert await program.bound("vm1") == ["n1"]
     await program.verified()
     await program.api.delete(f"{CLASSES}/{late}")
 

@@ -1,5 +1,6 @@
 """Policies Refuse and Schedule on a running cluster: what a start is told, where its launcher goes, what it leaves."""
 
+from deploy.local import LocalNats
 from schemas.decisions import SetBooked
 from schemas.kinds import VM, VMI
 from schemas.names import GATE, POLICY_ANNOTATION
@@ -98,6 +99,27 @@ async def either(program: Stack, *vms: str) -> str:
     return ""
 
 
+async def test_a_vm_restarts_on_the_last_unit(program: Stack) -> None:
+    """T18, A12: the units of a VM's former run are what its next one needs: it waits for them, and is not refused."""
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 1})
+    await program.policy("Refuse")
+    await program.vm("vm", [("l40s", 1)])
+    assert await program.running("vm") == "n1"
+    before = await program.vmi("vm")
+    assert before is not None
+    await program.api.delete(VMI.path(program.tenant, "vm"))
+
+    async def again() -> bool:
+        found = await program.vmi("vm")
+        return found is not None and found["metadata"]["uid"] != before["metadata"]["uid"]
+
+    await eventually(again, "the VM has another VMI", 300)
+    assert await program.running("vm") == "n1"
+    assert await program.bound("vm") == ["n1"]
+    assert len(program.witness.vmis["vm"]) == 2
+
+
 async def test_without_binder_or_nats_a_start_is_refused_and_says_so(parts: Stack) -> None:
     """T18, I2: nobody can book: refused in time with the reason, nothing is stored; when they are back, it starts."""
     program = parts
@@ -109,6 +131,11 @@ async def test_without_binder_or_nats_a_start_is_refused_and_says_so(parts: Stac
     without_binder = await refused(program, "one")
     await program.processes.revive("binder")
     assert "the binder gave no answer in time; nothing was booked, try again" in without_binder
+    assert isinstance(program.nats, LocalNats)
+    program.nats.server.kill()
+    without_nats = await refused(program, "two")
+    await program.nats.server.start()
+    assert "NATS did not take the request in time; nothing was booked, try again" in without_nats
 
     await program.vm("vm", [("l40s", 1)])
     assert await program.running("vm", 300) == "n1"

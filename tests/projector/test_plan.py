@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from binder.records import Start
 from binder.state import GpuSet, Holding, Leaving, empty_state
 from projector import render
 from projector.effects import AnyEffect, CreateClaim, DropVmi, GuardClaim, Pin, UnguardClaim, Warn, WriteStatus
@@ -52,6 +53,18 @@ def test_a_set_without_claims_is_only_told() -> None:
 def test_a_pinned_set_is_not_pinned_again() -> None:
     """Once the pod was seen without our gate there is nothing left to pin."""
     assert kinds(replace(PLACED, pinned=True)) == [(CreateClaim, CreateClaim), (WriteStatus, WriteStatus)]
+
+
+def test_nothing_is_written_before_the_vmi_is_seen() -> None:
+    """A set booked at admission has an owner only once that is stored: then claims and status, and a pin never."""
+    booked = replace(OPENED, stamp=Stamp(1, 6), node="n1", start=Start("r1", 0))
+    seen = replace(booked, start=None)
+
+    assert not is_open(booked)
+    assert plan(booked) == ()
+    assert is_open(seen)
+    assert kinds(seen) == [(CreateClaim, CreateClaim), (WriteStatus, WriteStatus)]
+    assert not is_open(replace(seen, confirmed=Stamp(1, 6)))
 
 
 def test_a_released_set_waits_again() -> None:

@@ -44,6 +44,7 @@ _DEVICES = {f"devices.kubevirt.io/{name}": "1k" for name in ("kvm", "tun", "vhos
 class Setting(msgspec.Struct, frozen=True):
     """What a world begins with: cards and slices of each node, by number. `scarred`: the node that nobody heals.
 
+    `policy`: the start policy, where it is not the default.
     `permits`: KubeVirt permits cards under their other name too.
     """
 
@@ -60,6 +61,7 @@ class Setting(msgspec.Struct, frozen=True):
     stop_s: float = 0.0
     snapshot_every: int = 20_000
     scarred: int | None = None
+    policy: str = ""
     permits: bool = False
 
 

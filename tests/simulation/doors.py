@@ -9,6 +9,7 @@ from binder.journal import Message, StreamInfo, Unavailable, Unclear, WrongLastS
 from binder.kube import ApiError, Kube
 from binder.memory_journal import MemoryJournal
 from deploy.world.faults import Call, Fault, FaultyKube
+from schemas.kinds import KUBEVIRT
 from schemas.streams import DECISIONS
 from tests.simulation.lanes import Lane
 from tests.simulation.weather import Weather
@@ -48,6 +49,8 @@ class Doors:
         if seconds:
             await asyncio.sleep(seconds)
             self.check_api()
+        if call.resource.group == KUBEVIRT.group and self.weather.strikes("not served", self.name):
+            return Fault(ApiError(404, "NotFound", "the server could not find the requested resource"))
         if call.verb in WRITES:
             self.counts.writes[self.role, call.verb, call.resource.plural] += 1
         refusal = self.weather.refusal(self.name)

@@ -56,6 +56,10 @@ class HeldClaims:
         match decision:
             case d.SetOpened():
                 self._attach(decision)
+            case d.SetBooked():
+                self._attach(decision)
+                for one in self.of(decision.vmi.uid):
+                    self._put(one, node=decision.node, lost="", reason="")
             case d.SetPlaced():
                 for one in self.of(decision.vmi.uid):
                     self._put(one, node=decision.node, lost="", reason="", was_placed=True)
@@ -87,7 +91,7 @@ class HeldClaims:
             case _:
                 pass
 
-    def _attach(self, decision: d.SetOpened) -> None:
+    def _attach(self, decision: d.SetOpened | d.SetBooked) -> None:
         named = {one.key: claim for claim, one in self.named(decision.vmi.namespace, decision.held)}
         for one in self.of(decision.vmi.uid):
             if one.key not in named:

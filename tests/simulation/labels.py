@@ -13,6 +13,10 @@ DEVICES = (CARD, SLICE, OTHER_NAME)
 CLASSES = {"card": CARD, "slice": SLICE}
 TWIN = "twin"
 """A class that somebody makes under the resource name of another."""
+LICENSED = "slice"
+LICENCE = "licence"
+COPY = "gpu-licence-slice"
+"""The class that may need a licence, the hoster's Secret, and what its copies are called."""
 TAINT_KEY = "nvidia.com/gpu"
 ZONE = "topology.kubernetes.io/zone"
 ZONES = ("zone-a", "zone-b")

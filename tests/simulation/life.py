@@ -27,6 +27,7 @@ from tests.simulation.laws.endings import Gone, Served
 from tests.simulation.laws.health import Health
 from tests.simulation.laws.holdings import Holds, Together
 from tests.simulation.laws.law import Broken, Law
+from tests.simulation.laws.licences import Licensed
 from tests.simulation.laws.log import Promises, Proven
 from tests.simulation.laws.measure import Measure, Patient
 from tests.simulation.laws.orders import Ordered
@@ -43,8 +44,9 @@ from tests.simulation.story import spelled
 from tests.simulation.world import World, worlds_own_chance
 
 LAWS: tuple[type[Law], ...] = (
-    Budgeted, BudgetShown, Woken, TakenOver, Named, Tolerated, Elder, Room, Kept, Pins, OneStart, Whole, Holds,
-    Together, Told, Shown, Gone, Served, Ordered, Recorded, Promises, Proven, Measure, Patient, Spared, Seen, Health,
+    Budgeted, BudgetShown, Woken, TakenOver, Named, Tolerated, Elder, Licensed, Room, Kept, Pins, OneStart, Whole,
+    Holds, Together, Told, Shown, Gone, Served, Ordered, Recorded, Promises, Proven, Measure, Patient, Spared, Seen,
+    Health,
 )  # fmt: skip
 STEPS = 32
 """Acts of a world, unless told otherwise."""

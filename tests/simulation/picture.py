@@ -52,6 +52,8 @@ Listener = Callable[[Stamp, d.Decision], None]
 class Picture:
     """The log as it stands. `bookings`, `claims` by VMI uid; `placed`: nodes by pod uid; `now_ns`: logical time.
 
+    `booked`: nodes by VMI uid of sets booked at admission, whose launchers are made for them.
+
     `changed`: the input at which a node last changed in what may end a refusal. `kept`: the node kept for one set.
     """
 
@@ -71,10 +73,12 @@ class Picture:
         self.bookings: dict[str, Booking] = {}
         self.reasons: dict[str, str] = {}
         self.placed: dict[str, list[str]] = {}
+        self.booked: dict[str, list[str]] = {}
         self.changed: dict[str, int] = {}
         self.held = HeldClaims()
         self.kept = ""
         self.adopting = False
+        self.generation = 0
         self.rewinds = 0
         self.listeners: list[Listener] = []
 
@@ -85,6 +89,7 @@ class Picture:
 
     def _begin(self, genesis: Genesis) -> None:
         """Forget what another generation observed and decided (T4)."""
+        self.generation = genesis.generation
         if genesis.adopts:
             self.adopting, self.sequence = True, genesis.events_last
             for table in (
@@ -153,11 +158,16 @@ class Picture:
                 if session is not None and session.number == event.session and session.listing is not None:
                     self._sync(event, session)
             case e.VmiRequest() | e.PodRequest():
-                for kind, views in (("gpuclasses", event.classes), ("gpuclaims", event.claims)):
-                    for view in views:
-                        self._believe(kind, view)
+                self._read(event)
+            case e.StartRequest():
+                self._read(event.asked)
             case _:
                 pass
+
+    def _read(self, request: e.VmiRequest | e.PodRequest) -> None:
+        for kind, views in (("gpuclasses", request.classes), ("gpuclaims", request.claims)):
+            for view in views:
+                self._believe(kind, view)
 
     def _see(self, kind: str, session: Session, view: AnyView | Gone) -> None:
         table = self.objects.setdefault(kind, {})
@@ -177,9 +187,9 @@ class Picture:
 
     def _believe(self, kind: str, view: AnyView) -> None:
         """Take in evidence, unless the watch knows as much: also that it is gone by now (T15)."""
-        session = self.sessions.get(kind)
+        session = self.sessions.get(kind) or Session(0, rewound=False, listing=None)
         known = self.objects.get(kind, {}).get(view.key)
-        if session is not None and (known is not None or rv_after(view.rv, session.rv)):
+        if known is not None or rv_after(view.rv, session.rv):
             listing, session.listing = session.listing, None
             self._see(kind, session, view)
             session.listing = listing
@@ -206,6 +216,10 @@ class Picture:
             case d.SetOpened():
                 self.claims[decision.vmi.uid] = decision.claims
                 self.names[decision.vmi.uid] = decision.vmi
+            case d.SetBooked():
+                self.claims[decision.vmi.uid] = decision.claims
+                self.booked.setdefault(decision.vmi.uid, []).append(decision.node)
+                self.bookings.setdefault(decision.vmi.uid, Booking(decision.node, "", "", decision.requests))
             case d.SetPlaced():
                 self._place(decision)
             case d.LauncherAdopted():
@@ -259,7 +273,8 @@ class Picture:
         total += self.held.used(node, resource, (*self.bookings, without) if without else self.bookings)
         for pod in self.objects.get("pods", {}).values():
             assert isinstance(pod, PodView)
-            if pod.node == node and not pod.ended and pod.uid not in own:
+            early = pod.owner_uid in booked and not booked[pod.owner_uid].pod_uid and pod.launcher
+            if pod.node == node and not pod.ended and pod.uid not in own and not early:
                 total += pod.requests.get(resource, 0)
         return total
 

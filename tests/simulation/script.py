@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from schemas.reasons import Order
 from tests.simulation.acts import budgets as b
 from tests.simulation.acts import holders as h
+from tests.simulation.acts import licences as lic
 from tests.simulation.acts import machines as m
 from tests.simulation.acts import strangers as s
 from tests.simulation.acts import tenants as t
@@ -150,6 +151,14 @@ RESTORES: Sort = (
     (1, lambda _, __: u.Restore()),
 )
 LOSSES: Sort = ((1, lambda c, _: u.LogLost(_loss(c))),)
+KUBEVIRTS: Sort = ((1, lambda c, _: u.KubeVirtAway(c.choice((2.0, 20.0, 120.0)))),)
+LICENCES: Sort = (
+    (4, lambda c, _: lic.Entitle(c.randrange(2), c.random() < 0.75)),
+    (3, lambda c, _: lic.NeedLicence(needs=c.random() < 0.8)),
+    (3, lambda c, _: lic.WriteLicence(c.choice((0, 1, 1, 2, 2)))),
+    (1, lambda _, __: lic.DropLicence()),
+    (3, lambda c, _: lic.Tamper(c.randrange(2), c.choice(("change", "delete", "unlabel", "own")))),
+)
 JOURNAL: Sort = (
     (1, lambda c, _: u.JournalAway(c.choice((0.5, 3.0)), _role(c))),
     (
@@ -181,6 +190,8 @@ SORTS: dict[str, tuple[Sort, float, int]] = {
     "journal": (JOURNAL, 0.5, 2),
     "budgets": (BUDGETS, 0.4, 4),
     "losses": (LOSSES, 0.25, 1),
+    "licences": (LICENCES, 0.2, 3),
+    "kubevirts": (KUBEVIRTS, 0.15, 1),
 }
 """Each sort of act: in how many worlds it happens, and how often there beside the others."""
 

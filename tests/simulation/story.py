@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from binder.telling import told_decision, told_event
-from schemas.frames import Epoch, Frame, decode_record
+from schemas.frames import Epoch, Frame, Genesis, decode_record
 from schemas.streams import DECISIONS, EVENTS
 from tests.simulation.acts.act import Step
 from tests.simulation.cluster import Setting
@@ -21,6 +21,7 @@ class Teller:
         self._say = say
         self._trace = trace
         self._decisions = 0
+        self._journal: object = None
 
     def __call__(self, world: World, said: str) -> None:
         """Tell what the log holds by now, and then what happens next."""
@@ -30,6 +31,12 @@ class Teller:
 
     def log(self, world: World) -> None:
         """Tell what the log has come to hold."""
+        if self._journal not in {None, world.journal}:
+            # Another log: what it has kept of the one before was told.
+            said = [decode_record(message.body) for message in world.journal.streams[DECISIONS].messages]
+            begun = [place for place, one in enumerate(said) if isinstance(one, Genesis) and one.adopts]
+            self._decisions = begun[-1] if begun else len(said)
+        self._journal = world.journal
         events = world.journal.streams[EVENTS].messages
         for message in world.journal.streams[DECISIONS].messages[self._decisions :]:
             self._decisions += 1

@@ -1,21 +1,24 @@
-"""Faults in budgets, classes and takeovers, each found by a story made for it: the laws see what they are for."""
+"""Faults in budgets, classes, takeovers and licences, each found by a story made for it."""
 
 import pytest
 
 from tests.binder import faults_of_the_budgets as budgets
-from tests.simulation import planted_takeovers as taken
+from tests.simulation import planted_stories as planted
 from tests.simulation.acts.act import Act, Step
 from tests.simulation.acts.budgets import UNREADABLE, Release, SetBudget
 from tests.simulation.acts.holders import EditClass, OrderClaim
+from tests.simulation.acts.licences import Entitle, NeedLicence, Tamper, WriteLicence
 from tests.simulation.acts.machines import RemoveNode
 from tests.simulation.acts.tenants import NOTHING, CreateClass, CreateVm, DeleteClaim, DeleteVm
-from tests.simulation.acts.troubles import ApiAway, LogLost
+from tests.simulation.acts.troubles import ApiAway, KubeVirtAway, LogLost
 from tests.simulation.cluster import Setting
 from tests.simulation.labels import OTHER_NAME, TWIN
 from tests.simulation.laws.budgets import Budgeted, BudgetShown, Woken
 from tests.simulation.laws.classes import Elder, Named
 from tests.simulation.laws.endings import Served
 from tests.simulation.laws.law import Law
+from tests.simulation.laws.licences import Licensed
+from tests.simulation.laws.seen import Seen
 from tests.simulation.laws.takeovers import TakenOver
 from tests.simulation.life import lived
 from tests.simulation.planted import Plant
@@ -39,6 +42,7 @@ def _steps(*acts: Act | float) -> list[Step]:
 
 
 FULL = SetBudget(CHILD, ((TOTAL, 1),))
+LICENCE = (WriteLicence(), NeedLicence(), Entitle(0), 4.0)
 FAULTS: tuple[tuple[Plant, Setting, list[Step], type[Law]], ...] = (
     (budgets.budgets_ignored, ROOM, _steps(FULL, CreateVm(1), CreateVm(3)), Budgeted),
     (budgets.parents_ignored, ROOM, _steps(SetBudget(PARENT, ((TOTAL, 1),)), CreateVm(1), CreateVm(3)), Budgeted),
@@ -77,40 +81,44 @@ FAULTS: tuple[tuple[Plant, Setting, list[Step], type[Law]], ...] = (
         Budgeted,
     ),
     (
-        taken.budget_freed_on_deletion,
+        planted.budget_freed_on_deletion,
         Setting((4,), (4,), binders=1, stop_s=15.0),
         _steps(FULL, CreateVm(1), 5.0, DeleteVm(1), CreateVm(3)),
         Budgeted,
     ),
-    (taken.budget_status_once, ROOM, _steps(FULL, 3.0, CreateVm(1)), BudgetShown),
+    (planted.budget_status_once, ROOM, _steps(FULL, 3.0, CreateVm(1)), BudgetShown),
     (
-        taken.edit_renames_what_is_booked,
+        planted.edit_renames_what_is_booked,
         ROOM,
         _steps(CreateVm(0), 5.0, EditClass("card", OTHER_NAME), DeleteClaim(0)),
         Named,
     ),
     (
-        taken.edit_renames_what_is_held,
+        planted.edit_renames_what_is_held,
         Setting((1, 1), (0, 0), binders=1),
         _steps(OrderClaim(0), 3.0, EditClass("card", OTHER_NAME), RemoveNode(0), 330.0),
         Named,
     ),
-    (taken.the_younger_keeps_the_name, ROOM, _steps(CreateClass(TWIN)), Elder),
+    (planted.the_younger_keeps_the_name, ROOM, _steps(CreateClass(TWIN)), Elder),
     (
-        taken.only_what_runs_is_adopted,
+        planted.only_what_runs_is_adopted,
         Setting((1,), (0,), binders=1, schedule_s=15.0),
         _steps(CreateVm(0), LogLost(), CreateVm(2)),
         TakenOver,
     ),
-    (taken.statuses_alone_are_adopted, ROOM, _steps(CreateVm(0), 5.0, LogLost()), TakenOver),
+    (planted.statuses_alone_are_adopted, ROOM, _steps(CreateVm(0), 5.0, LogLost()), TakenOver),
     (
-        taken.gated_launchers_are_forgotten,
+        planted.gated_launchers_are_forgotten,
         Setting((1,), (0,), binders=1),
         _steps(CreateVm(0), CreateVm(2), LogLost(), DeleteVm(0)),
         Served,
     ),
-    (taken.adopted_without_claims_shown, ROOM, _steps(OrderClaim(0), 3.0, LogLost()), TakenOver),
-    (taken.placed_while_adopting, ROOM, _steps(OrderClaim(0), CreateVm(2), 3.0, LogLost()), TakenOver),
+    (planted.adopted_without_claims_shown, ROOM, _steps(OrderClaim(0), 3.0, LogLost()), TakenOver),
+    (planted.licences_stay_behind, ROOM, _steps(*LICENCE, Entitle(0, may=False)), Licensed),
+    (planted.copies_are_written_once, ROOM, _steps(*LICENCE, WriteLicence(2)), Licensed),
+    (planted.own_secrets_are_overwritten, ROOM, _steps(Tamper(0, "own"), *LICENCE), Licensed),
+    (planted.unserved_is_gone, ROOM, _steps(CreateVm(0), 5.0, KubeVirtAway(20.0), 10.0), Seen),
+    (planted.placed_while_adopting, ROOM, _steps(OrderClaim(0), CreateVm(2), 3.0, LogLost()), TakenOver),
 )
 """Each fault, a world where it shows, and the law that it breaks there."""
 

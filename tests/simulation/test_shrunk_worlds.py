@@ -3,8 +3,11 @@
 import pytest
 
 from schemas import events as e
+from schemas.reasons import Order
 from tests.binder.scene import Scene
 from tests.simulation.acts.act import Step
+from tests.simulation.acts.holders import Say
+from tests.simulation.acts.licences import Entitle, NeedLicence, WriteLicence
 from tests.simulation.acts.machines import Cordon, NodeDown, RemoveNode
 from tests.simulation.acts.tenants import CreateVm, DeleteVm
 from tests.simulation.acts.troubles import ApiRefuses, Backup, Crash, LastWords, LogLost, Restore, Slow
@@ -76,6 +79,23 @@ def test_t4_decisions_that_outlast_their_inputs_are_taken_over_and_read(kept: in
     steps = [Step(CreateVm(vm=0), 8.0), Step(LogLost(loss), 10.0), Step(CreateVm(vm=1), 4.0), Step(Crash("binder-1"))]
 
     assert lived(4, Setting((2, 2), (0, 0)), steps).broken is None
+
+
+def test_t4_a_command_in_the_place_of_a_lost_input_is_no_broken_log() -> None:
+    """Somebody publishes behind inputs that are lost before the next generation begins: frames of the old are over."""
+    loss = Loss(800, snapshots=True, events=FEWER)
+    steps = [Step(CreateVm(vm=0), 4.0), Step(LogLost(loss), 0.0), Step(Say(Order.RESUME), 10.0)]
+
+    assert lived(70, Setting((2, 2), (0, 0)), steps).broken is None
+
+
+def test_t4_a_takeover_forgets_no_licence() -> None:
+    """Copies and conditions that fall due while a cluster is taken over are decided on once it is (T4, L1, L3)."""
+    missing = [Step(LogLost(), 0.0), Step(NeedLicence(), 10.0)]
+    entitled = [Step(WriteLicence()), Step(NeedLicence()), Step(LogLost(), 0.0), Step(Entitle(0), 10.0)]
+
+    for steps in (missing, entitled):
+        assert lived(2, Setting((1,), (2,)), steps).broken is None
 
 
 def test_t11_a_late_opening_of_an_older_process_opens_nothing() -> None:

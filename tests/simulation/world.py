@@ -13,7 +13,10 @@ import structlog
 from binder import service
 from binder.memory_journal import MemoryJournal
 from deploy.adopt import adopt_fresh
+from deploy.world.manifests import encode
 from deploy.world.store import Backup
+from schemas.kinds import CONFIGMAP
+from schemas.names import SETTING_POLICY, SETTINGS_CONFIGMAP
 from tests.simulation.chance import Chance
 from tests.simulation.cluster import BORN_S, Cluster, Setting, finish
 from tests.simulation.doors import Counts, Doors
@@ -33,8 +36,8 @@ _log = structlog.get_logger(__name__)
 class World:
     """Everything there is. `shouts`: what the program logged as an error.
 
-    `halted`: the operator paused placing. `stopped`: no process runs, as somebody takes the cluster over; whoever is
-    in `on_new_log` hears of the log after that.
+    `halted`: the operator paused placing. `tampered`: when a tenant last wrote to a Secret. `stopped`: no process runs,
+    as somebody takes the cluster over; whoever is in `on_new_log` hears of the log after that.
     """
 
     def __init__(self, seed: int, setting: Setting) -> None:
@@ -57,6 +60,7 @@ class World:
         self.calm = True
         self.stopped = False
         self.halted = False
+        self.tampered: dict[str, float] = {}
         self.on_new_log: list[Callable[[MemoryJournal], None]] = []
         self._deeds: dict[asyncio.Task[None], None] = {}
         FrontDesk(self.cluster, self._desk)
@@ -73,6 +77,10 @@ class World:
     def begin(self) -> None:
         """Begin the log and start every process."""
         finish(adopt_fresh(self.cluster.api, self.journal, SYSTEM, PROGRAM), self.lane)
+        if self.setting.policy:
+            head = {"apiVersion": CONFIGMAP.api_version, "kind": CONFIGMAP.kind}
+            settings = {"metadata": {"name": SETTINGS_CONFIGMAP}, "data": {SETTING_POLICY: self.setting.policy}}
+            finish(self.cluster.api.create(CONFIGMAP, SYSTEM, encode(head | settings)), self.lane)
         for name in self.names():
             self.start(name)
 

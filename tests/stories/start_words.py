@@ -9,19 +9,20 @@ from schemas import events as e
 from schemas.names import NODE_NAME_FIELD, POLICY_REFUSE
 from schemas.objects import Foreseen, NodeSelectorTerm, Requirement, VmiView
 from tests.binder.scene import launcher
-from tests.stories.cluster_words import ClusterWords
-from tests.stories.words import CORES, NAMESPACE, Words
+from tests.stories.cluster_words import ClusterWords, Lines
+from tests.stories.words import CORES, NAMESPACE, Words, counted
 
 
 class StartWords(ClusterWords):
     """Words about VMIs that are not stored yet."""
 
-    def do_ask(self, words: Words) -> Iterable[d.Decision]:
+    def do_ask(self, words: Words) -> Iterable[d.Decision] | Lines:
         """`ask VMI CLASS=N... [uses=CLAIM]... [uid=U] [request=R] [cpu=N] [affinity=T] [selector=K:V] [volume=V]...`.
 
-        The validating webhook asks for a start. Flag `incomplete`: another webhook took a device away.
+        The validating webhook asks for a start. Flags: `incomplete`, another webhook took a device away; `counted`,
+        what is decided beside it is counted.
         """
-        incomplete, cpu = words.flag("incomplete"), int(words.one("cpu", "0"))
+        incomplete, in_short, cpu = words.flag("incomplete"), words.flag("counted"), int(words.one("cpu", "0"))
         selector, terms, volumes = words.pairs("selector"), words.terms(), tuple(words.every("volume"))
         name, uid, request = words.names[0], words.one("uid"), words.one("request") or self._request()
         vmi = VmiView(name, uid, "", NAMESPACE, gpus=words.one("annotation") or words.entries(list(self.classes)))
@@ -32,7 +33,8 @@ class StartWords(ClusterWords):
         )  # fmt: skip
         if incomplete:
             asked = replace(asked, asked=replace(asked.asked, bound_gpus=asked.asked.bound_gpus[1:]))
-        return self.scene.send(asked)
+        said = self.scene.send(asked)
+        return counted(said) if in_short else said
 
     def _request(self) -> str:
         self.requests += 1

@@ -8,21 +8,22 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
-from typing_extensions import override
 
 from binder.journal import Journal
 from binder.memory_journal import MemoryJournal
 from binder.rules.admission import answer_pod, answer_vmi
+from binder.rules.starts import answer_start, refusal
 from deploy import roles
-from deploy.world.apiserver import ApiServer
 from deploy.world.patches import json_patch
 from schemas.answers import Answer, encode_answer
-from schemas.decisions import Decision
-from schemas.events import AnyEvent, PodRequest, VmiRequest, decode_event
+from schemas.decisions import Decision, SetBooked, StartHeld, TemplateClaim
+from schemas.events import MESSAGE_KINDS, AnyEvent, PodRequest, StartRequest, VmiRequest, decode_event
 from schemas.frames import Entry, Epoch, Frame, encode_record
 from schemas.kinds import GPU_CLASS, KUBEVIRT, POD, VMI, Resource
 from schemas.names import VGPU_LABEL
+from schemas.reasons import Hold, Refusal
 from schemas.streams import DECISIONS, DECISIONS_EPOCH, DECISIONS_FRAME, EVENTS
+from tests.webhooks.busy import Busy
 from webhooks.service import Patience, Webhooks
 
 Obj = dict[str, Any]
@@ -140,20 +141,25 @@ def said(body: bytes, obj: Obj) -> Said:
 
 
 class Clerk:
-    """Answers requests on the stream by the rules alone. `silent`: reads and says nothing."""
+    """Answers requests on the stream by the rules alone. `silent`: reads and says nothing.
+
+    `books`: whether starts have a place; `holds`: what they wait for instead.
+    """
 
     def __init__(self, journal: Journal, policy: str = "Wait") -> None:
         self.journal, self.policy = journal, policy
         self.silent = False
         self.warm = True
+        self.books = True
+        self.holds: Hold | None = None
         self.instead: Decision | None = None
         self.says_nothing_of: set[str] = set()
         self.asked: list[VmiRequest | PodRequest] = []
 
-    async def open_epoch(self, versions: tuple[int, ...] = (1,)) -> None:
-        """Announce which message versions are read."""
+    async def open_epoch(self, versions: tuple[int, ...] = (1,), kinds: tuple[str, ...] = MESSAGE_KINDS) -> None:
+        """Announce which versions and kinds of messages are read."""
         last = (await self.journal.info(EVENTS)).last
-        epoch = Epoch("log", 1, "clerk", "n", "test", 1, last, versions)
+        epoch = Epoch("log", 1, "clerk", "n", "test", 1, last, versions, message_kinds=kinds)
         await self.journal.append(DECISIONS, DECISIONS_EPOCH, encode_record(epoch), message_id="")
 
     async def run(self) -> None:
@@ -179,7 +185,17 @@ class Clerk:
             return self.instead
         if isinstance(event, VmiRequest):
             return answer_vmi(event, self.policy)
+        if isinstance(event, StartRequest):
+            return answer_start(event) or self._place(event)
         return answer_pod(event) if isinstance(event, PodRequest) else None
+
+    def _place(self, event: StartRequest) -> Decision:
+        vmi = event.vmi
+        if self.holds is not None:
+            return StartHeld(event.request, vmi, self.holds)
+        if not self.books:
+            return refusal(event, Refusal.NO_ROOM, "can't start now: no room")
+        return SetBooked(event.request, vmi, (TemplateClaim("c", "l40s-24c", 2, SLICE),), "n1", {SLICE: 2})
 
     async def ask(self, body: bytes) -> bytes:
         """Answer a dry run, as a warm binder does over request/reply; a cold one has nothing to say."""
@@ -187,38 +203,6 @@ class Clerk:
         if not self.warm or not isinstance(found, Answer):
             return b""
         return encode_answer(found)
-
-
-class Busy(ApiServer):
-    """The model API server; `troubles` are raised, or waited for, before reads of the plurals named in it.
-
-    `met` is set once somebody waits.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.troubles: dict[str, Exception | asyncio.Event] = {}
-        self.met = asyncio.Event()
-
-    @override
-    async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
-        await self._meet(resource)
-        return await super().get(resource, namespace, name)
-
-    @override
-    async def list_page(
-        self, resource: Resource, *, namespace: str = "", limit: int = 500, continue_token: str = ""
-    ) -> Any:
-        await self._meet(resource)
-        return await super().list_page(resource, namespace=namespace, limit=limit, continue_token=continue_token)
-
-    async def _meet(self, resource: Resource) -> None:
-        trouble = self.troubles.get(resource.plural)
-        if isinstance(trouble, asyncio.Event):
-            self.met.set()
-            await trouble.wait()
-        elif trouble is not None:
-            raise trouble
 
 
 class Desk:

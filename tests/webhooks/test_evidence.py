@@ -7,7 +7,7 @@ import pytest
 
 from binder.kube import ApiError, PatchKind
 from schemas.events import VmiRequest
-from schemas.kinds import GPU_CLASS, KUBEVIRT
+from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE, Resource
 from tests.webhooks.given import CARD, SLICE, Desk, Obj, gpus, launcher, opened, vmi
 from webhooks.service import Patience
 
@@ -76,9 +76,9 @@ async def permit(desk: Desk, table: Obj | None) -> None:
 
 
 async def test_permitted_devices_are_read_fresh(desk: Desk) -> None:
-    """C49, A6, A8: the very next start is judged by the table as it is edited; an empty one permits nothing, none all.
+    """C49, A6, A8: the next start is judged by the table of that moment; no table checks nothing.
 
-    A resource that can't be read refuses: `test_without_evidence_no_start`.
+    An empty one permits nothing. A resource that can't be read refuses: `test_without_evidence_no_start`.
     """
     cards = {"pciHostDevices": [{"pciVendorSelector": "10DE:26B9", "resourceName": CARD}]}
     slices = {"mediatedDevices": [{"mdevNameSelector": "NVIDIA L40S-24C", "resourceName": SLICE}]}
@@ -94,6 +94,33 @@ async def test_permitted_devices_are_read_fresh(desk: Desk) -> None:
     assert (await desk.vmi(sliced)).allowed
     await permit(desk, {})
     assert (await desk.vmi(card)).reason == "NotPermittedByKubeVirt"
+
+
+async def test_a_kubevirt_that_moved_is_found(desk: Desk) -> None:
+    """A8: the resource is read by its name, and looked for where it is gone: the next request shows where it is."""
+    await desk.vmi(vmi())
+    await desk.api.delete(KUBEVIRT, "cozy-kubevirt", "kubevirt")
+    await desk.create(NAMESPACE, "elsewhere", {})
+    await desk.create(KUBEVIRT, "kubevirt", {}, namespace="elsewhere")
+    await desk.vmi(vmi())
+    found = [one.kubevirt.namespace for one in desk.clerk.asked if isinstance(one, VmiRequest) and one.kubevirt]
+
+    assert found == ["cozy-kubevirt", "elsewhere"]
+
+
+async def test_who_may_list_alone_is_served(desk: Desk) -> None:
+    """Rights that leave out the reading of one KubeVirt resource by name cost a list, and no start."""
+    read = desk.api.get
+
+    async def refusing(resource: Resource, namespace: str, name: str) -> bytes:
+        if resource is KUBEVIRT:
+            raise ApiError(403, "Forbidden", "no")
+        return await read(resource, namespace, name)
+
+    desk.api.get = refusing  # type: ignore[method-assign]  # an API server that knows roles
+
+    for _ in range(3):
+        assert (await desk.vmi(vmi())).allowed
 
 
 async def test_without_kubevirt_no_pod_passes(desk: Desk) -> None:

@@ -92,26 +92,9 @@ gpubinder-webhooks-tls
 {{- end }}
 {{- end }}
 
-{{- /* Certificates that Helm makes: those that stand are kept. One look for all templates of a rendering. */ -}}
-{{- define "gpubinder.madeCertificate" -}}
-{{- if not (hasKey .Values "madeCertificate") }}
-{{- $stands := lookup "v1" "Secret" .Release.Namespace "gpubinder-webhooks-tls" -}}
-{{- if and $stands (hasKey ($stands.data | default dict) "ca.crt") }}
-{{- $_ := set .Values "madeCertificate" (dict "ca" (index $stands.data "ca.crt") "crt" (index $stands.data "tls.crt") "key" (index $stands.data "tls.key")) }}
-{{- else }}
-{{- $ca := genCA "gpubinder webhooks" 3650 -}}
-{{- $host := printf "gpubinder-webhooks.%s.svc" .Release.Namespace -}}
-{{- $made := genSignedCert $host nil (list $host (printf "%s.cluster.local" $host)) 3650 $ca -}}
-{{- $_ := set .Values "madeCertificate" (dict "ca" ($ca.Cert | b64enc) "crt" ($made.Cert | b64enc) "key" ($made.Key | b64enc)) }}
-{{- end }}
-{{- end }}
-{{- end }}
-
+{{- /* Who is trusted to serve: where the webhooks make their certificates they say so themselves. */ -}}
 {{- define "gpubinder.caBundle" -}}
-{{- if eq .Values.webhooks.certificate.from "helm" }}
-{{- include "gpubinder.madeCertificate" . -}}
-caBundle: {{ .Values.madeCertificate.ca }}
-{{- else if eq .Values.webhooks.certificate.from "secret" -}}
+{{- if eq .Values.webhooks.certificate.from "secret" -}}
 caBundle: {{ required "webhooks.certificate.caBundle says who signed the certificate" .Values.webhooks.certificate.caBundle | b64enc }}
 {{- end }}
 {{- end }}
@@ -147,7 +130,7 @@ annotations:
   value: /etc/gpubinder/nats-credentials/user.creds
 {{- end }}
 {{- end }}
-{{- if or $nats.tls.secretName (and $nats.server.enabled $nats.server.tls.secretName) }}
+{{- if ternary $nats.server.tls.secretName $nats.tls.secretName $nats.server.enabled }}
 - name: GPUBINDER_NATS_CA
   value: /etc/gpubinder/nats-tls/ca.crt
 {{- if and (not $nats.server.enabled) $nats.tls.clientCertificate }}
@@ -166,7 +149,7 @@ annotations:
   mountPath: /etc/gpubinder/nats-credentials
   readOnly: true
 {{- end }}
-{{- if or $nats.tls.secretName (and $nats.server.enabled $nats.server.tls.secretName) }}
+{{- if ternary $nats.server.tls.secretName $nats.tls.secretName $nats.server.enabled }}
 - name: nats-tls
   mountPath: /etc/gpubinder/nats-tls
   readOnly: true

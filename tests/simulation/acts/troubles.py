@@ -2,8 +2,9 @@
 
 from typing_extensions import override
 
+from schemas.kinds import KUBEVIRT, VM, VMI
 from tests.simulation.acts.act import Act
-from tests.simulation.takeover import Loss, lose
+from tests.simulation.takeover import Loss, go_back, lose
 from tests.simulation.weather import Spell
 from tests.simulation.world import World, leader
 
@@ -160,9 +161,22 @@ class Restore(Act, frozen=True):
     def begin(self, world: World) -> None:
         """Go back in time."""
         if world.backup is not None:
-            world.restored += 1
-            world.cluster.kubevirt.start_anew()
-            world.cluster.api.store.restore(world.backup)
+            go_back(world, world.backup)
+
+
+class KubeVirtAway(Act, frozen=True):
+    """KubeVirt's kinds are not served to the program for a while: their CRDs went, and come back as they were (C61)."""
+
+    seconds: float
+
+    @override
+    def begin(self, world: World) -> None:
+        """Begin the spell, and end the watches of these kinds."""
+        world.weather.begin(Spell("not served", world.now + self.seconds, 1))
+        for resource in (KUBEVIRT, VM, VMI):
+            collection = world.cluster.api.store.collection(resource)
+            collection.cuts += 1
+            collection.wake()
 
 
 class LogLost(Act, frozen=True):

@@ -6,7 +6,8 @@ from typing_extensions import override
 
 from deploy.world import fitting
 from deploy.world.manifests import Obj, controller_of, deleting, dig, key_of, meta, pod_ended
-from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, NODE, POD, VM, VMI, Resource
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, NODE, POD, SECRET, VM, VMI, Resource
+from schemas.names import POLICY_REFUSE
 from tests.simulation.acts.strangers import FOREIGN_GATE
 from tests.simulation.hardware import is_silent
 from tests.simulation.laws.budgets import Affords
@@ -73,10 +74,38 @@ class Served(Law):
             if vmi is not None and self._may_still_run(vmi):
                 continue
             if vmi is None or deleting(vmi) or phase in {"Failed", "Succeeded"}:
-                if not is_refused(self.world.cluster, vm):
+                if not is_refused(self.world.cluster, vm) and not self._finds_no_place(vm):
                     yield f"VM {key_of(vm)} is to run, its VMI is {phase}"
             elif phase != "Running":
                 yield from self._waits(vmi, str(phase))
+
+    def _finds_no_place(self, vm: Obj) -> bool:
+        """Say whether policy Refuse keeps a VM from starting: no node has room; who names claims may be excused."""
+        if self.world.setting.policy != POLICY_REFUSE:
+            return False
+        entries = entries_of(vm["spec"]["template"])
+        if any("claimName" in entry for entry in entries):
+            return True
+        classes = [self.world.cluster.find(GPU_CLASS, entry["className"]) for entry in entries]
+        requests = dict[str, int]()
+        for entry, found in zip(entries, classes, strict=True):
+            if found is not None:
+                by = found["spec"]["resourceName"]
+                requests[by] = requests.get(by, 0) + entry["count"]
+        spec = vm["spec"]["template"]["spec"]
+        tolerations = [one for found in classes if found for one in found["spec"].get("tolerations") or ()]
+        volumes = [dig(volume, "dataVolume", "name") for volume in spec.get("volumes") or ()]
+        claims = [{"persistentVolumeClaim": {"claimName": name}} for name in volumes if name]
+        pod = {
+            "metadata": {"name": meta(vm)["name"], "namespace": meta(vm)["namespace"], "uid": ""},
+            "spec": {
+                "containers": [{"resources": {"requests": {name: str(n) for name, n in requests.items()}}}],
+                "nodeSelector": spec.get("nodeSelector") or {},
+                "tolerations": tolerations,
+                "volumes": [*claims, *(spec.get("volumes") or ())],
+            },
+        }
+        return not list(self._takers(pod, [entry["className"] for entry in entries]))
 
     def _may_still_run(self, vmi: Obj) -> bool:
         """Say whether a launcher of the VMI stands on a node whose kubelet is silent: no second one is started."""
@@ -91,6 +120,8 @@ class Served(Law):
             yield f"VMI {key_of(vmi)} is {phase} and has no launcher"
         classes = classes_of(self.world.cluster, vmi)
         for pod in pods:
+            if self._waits_for_licence(pod):
+                continue
             if not is_gated(pod):
                 yield f"launcher {key_of(pod)} was let go onto {fitting.pinned_to(pod)} and does not run"
             elif any(gate["name"] == FOREIGN_GATE for gate in pod["spec"]["schedulingGates"]):
@@ -101,6 +132,12 @@ class Served(Law):
                 and (nodes := list(self._takers(pod, classes)))
             ):
                 yield f"launcher {key_of(pod)} waits, and fits on {', '.join(nodes)}"
+
+    def _waits_for_licence(self, pod: Obj) -> bool:
+        """Say whether kubelet waits with a launcher for a Secret that nobody has put there (L3, L5)."""
+        names = [dig(volume, "secret", "secretName") for volume in pod["spec"].get("volumes") or ()]
+        home = meta(pod)["namespace"]
+        return any(name and self.world.cluster.find(SECRET, f"{home}/{name}") is None for name in names)
 
     def _takers(self, pod: Obj, classes: list[str]) -> Iterator[str]:
         for node in self.world.cluster.objects(NODE):

@@ -38,7 +38,7 @@ class Pins(Law, Listener):
             if not is_launcher(after):
                 return
             if before is None and not is_gated(after) and MIGRATION_LABEL not in meta(after)["labels"]:
-                self.found.append(f"launcher {key_of(after)} was created without our gate")
+                self._created(after)
             if before is not None and is_gated(before) and not is_gated(after):
                 self._let_go(after)
 
@@ -51,6 +51,16 @@ class Pins(Law, Listener):
         most = self._most.setdefault(meta(obj)["name"], {})
         for resource, amount in allocatable_of(obj).items():
             most[resource] = max(most.get(resource, 0), amount)
+
+    def _created(self, pod: Obj) -> None:
+        """Without our gate a launcher is made for the node that its VMI's set was booked on at admission (P1)."""
+        self.picture.catch_up()
+        nodes, owner = pinned_to(pod), controller_of(pod) or {}
+        if nodes is None or len(nodes) != 1 or nodes[0] not in self.picture.booked.get(owner.get("uid", ""), []):
+            self.found.append(f"launcher {key_of(pod)} was created without our gate, pinned to {nodes}")
+            return
+        self._let[meta(pod)["uid"]] = nodes[0]
+        self._add_up(nodes[0])
 
     def _let_go(self, pod: Obj) -> None:
         self.picture.catch_up()

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import msgspec
 
 from deploy.world.manifests import Obj, deleting, dig, meta
-from schemas.kinds import GPU_CLAIM, GPU_CLASS, KUBEVIRT
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, KUBEVIRT, NAMESPACE
+from schemas.names import VGPU_LABEL
 from tests.simulation.cluster import Cluster
 from tests.simulation.laws.classes import elder_of
 from tests.simulation.laws.holdings import entries_of
@@ -46,7 +47,7 @@ def is_refused(cluster: Cluster, vm: Obj) -> bool:
     for one in entries(cluster, meta(vm)["namespace"], vm["spec"]["template"]):
         if one is None or (one.claim is not None and deleting(one.claim)):
             return True
-        if _is_unfit(cluster, one):
+        if _is_unfit(cluster, one) or not _is_entitled(cluster, meta(vm)["namespace"], one.name):
             return True
         asked[one.name] += one.count
     found = {name: cluster.find(GPU_CLASS, name) for name in asked}
@@ -59,6 +60,13 @@ def _is_unfit(cluster: Cluster, one: Entry) -> bool:
     if view is None or (one.given or view["spec"]["resourceName"]) not in _permitted(cluster):
         return True
     return not one.given and (deleting(view) or elder_of(view, cluster.objects(GPU_CLASS)) is not None)
+
+
+def _is_entitled(cluster: Cluster, namespace: str, name: str) -> bool:
+    """Say whether a namespace may have units of a class: of vGPUs with the entitlement alone (A5)."""
+    view, home = cluster.find(GPU_CLASS, name), cluster.find(NAMESPACE, namespace)
+    labels = (meta(home).get("labels") or {}) if home is not None else {}
+    return view is None or view["spec"]["mode"] != "VGPU" or labels.get(VGPU_LABEL) == "true"
 
 
 def _permitted(cluster: Cluster) -> list[str]:

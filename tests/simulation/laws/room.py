@@ -16,6 +16,8 @@ class Room(Law):
 
     @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
+        if isinstance(decision, d.SetBooked) and decision.vmi.uid not in self.picture.bookings:
+            self._fits(stamp, decision, decision.requests)
         if not isinstance(decision, d.SetPlaced):
             return
         uid = decision.vmi.uid
@@ -31,9 +33,18 @@ class Room(Law):
         if node is None or pod is None or pod.uid != decision.pod_uid:
             self.found.append(f"{stamp}: {decision.vmi.name} is placed on {decision.node}: node or pod unknown")
             return
-        for resource, amount in pod.requests.items():
-            used = self.picture.used(decision.node, resource, without=uid)
-            offered = node.allocatable.get(resource, 0)
+        self._fits(stamp, decision, pod.requests)
+
+    def _fits(self, stamp: Stamp, decision: d.SetPlaced | d.SetBooked, requests: dict[str, int]) -> None:
+        node, own = self.picture.node(decision.node), dict[str, int]()
+        for one in decision.held if isinstance(decision, d.SetBooked) else ():
+            # What it names and nobody uses is there already, if it is on that node.
+            known = self.picture.held.claims.get(f"{decision.vmi.namespace}/{one.name}")
+            if known is not None and known.node == decision.node and not known.attached:
+                own[one.resource] = own.get(one.resource, 0) + one.count
+        for resource, amount in requests.items():
+            used = self.picture.used(decision.node, resource, without=decision.vmi.uid) - own.get(resource, 0)
+            offered = node.allocatable.get(resource, 0) if node is not None else 0
             if amount and used + amount > offered:
                 self.found.append(
                     f"{stamp}: {decision.vmi.name} takes {amount} of {resource} on {decision.node}, "

@@ -22,6 +22,8 @@ class Seen(Law):
             follower = process.binder.follower if process.binder is not None else None
             if follower is None or follower.book.state.events_seq != self.picture.sequence:
                 continue
+            if follower.tip.generation != self.picture.generation:
+                continue
             for kind in KINDS:
                 known, said = follower.book.state.objects[kind.plural], self.picture.objects.get(kind.plural, {})
                 if known != said:

@@ -90,6 +90,8 @@ class Told(Law):
         match decision:
             case d.NodeSkipped() | d.VmiGivenUp():
                 self._told[f"{decision.vmi.namespace}/{decision.vmi.name}"] += 1
+            case d.LicenceBlocked():
+                self._told[f"{decision.namespace}/{decision.name}"] += 1
             case d.HeldLost() | d.HeldWaits():
                 self._told.update(f"{decision.namespace}/{claim.name}" for claim in decision.claims)
             case d.SetWaits():

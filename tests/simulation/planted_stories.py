@@ -1,4 +1,4 @@
-"""Faults in budgets, classes and takeovers, planted one at a time: a story made for each shows it."""
+"""Faults in budgets, classes, takeovers and licences, planted one at a time: a story made for each shows it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from binder import adopting, decide_holdings, decide_set, evolve_objects, holdings
+from binder import adopting, decide_holdings, decide_licences, decide_set, evolve, evolve_objects, holdings
 from binder.book import Book
-from projector import conflicts
+from binder.licences import licence_copy
+from projector import conflicts, licences
 from projector.budget_counts import BudgetCounts
 from schemas import decisions as d
-from schemas.objects import AnyView
+from schemas.objects import AnyView, Stamp
 
 
 def budget_freed_on_deletion(patch: pytest.MonkeyPatch) -> None:
@@ -102,3 +103,37 @@ def placed_while_adopting(patch: pytest.MonkeyPatch) -> None:
         yield d.Adopted(0, 0)
 
     patch.setattr("binder.decide.taking_over", at_once)
+
+
+def licences_stay_behind(patch: pytest.MonkeyPatch) -> None:
+    """A namespace that may not use vGPUs any more keeps its copy (L2)."""
+    patch.setattr(decide_licences, "_not_due", lambda _book, _key, _known: None)
+
+
+def copies_are_written_once(patch: pytest.MonkeyPatch) -> None:
+    """A copy that stands is good enough, whatever its source says by now."""
+    real = decide_licences._about_copy
+
+    def about(book: Book, key: str, view: Any) -> Any:
+        said = real(book, key, view)
+        return None if isinstance(said, d.LicenceCopied) and licence_copy(book.state, key) is not None else said
+
+    patch.setattr(decide_licences, "_about_copy", about)
+
+
+def own_secrets_are_overwritten(patch: pytest.MonkeyPatch) -> None:
+    """Whatever stands under the copy's name is taken for an old copy (C31)."""
+    real = licences._stamp_of
+    patch.setattr(licences, "_stamp_of", lambda found: real(found) or Stamp())
+
+
+def unserved_is_gone(patch: pytest.MonkeyPatch) -> None:
+    """What a kind held that is not served any more is taken for gone (D12)."""
+    real = evolve._freeze
+
+    def freeze(book: Book, sequence: int, kind: str, number: int) -> None:
+        real(book, sequence, kind, number)
+        for key in [*book.state.objects[kind]]:
+            evolve_objects.remove(book, kind, key)
+
+    patch.setattr(evolve, "_freeze", freeze)

@@ -1,0 +1,32 @@
+"""A copy of the log's store answers questions about the past, and none of it can be gone on from."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from deploy.local import LocalNats
+from schemas.streams import DECISIONS
+from tests.deploy.command import gpubinder
+from tests.deploy.watched_stage import settled, stage
+
+
+async def test_a_copied_store_verifies_replays_and_explains(nats: LocalNats, tmp_path: Path) -> None:
+    """What docs/operating/backup.md says of a copied directory: whole, who had what, and why somebody waited."""
+    async with stage(nats, tmp_path) as here:
+        await here.scraped(settled)
+        ends = await here.ends()
+    await nats.server.stop()
+    shutil.copytree(nats.server.directory, tmp_path / "copy")
+
+    words = ("--data", str(tmp_path / "copy"))
+    verified = await asyncio.to_thread(gpubinder, "verify", "--no-anchor", "--json", *words)
+    replayed = await asyncio.to_thread(gpubinder, "replay", "--json", *words)
+    stands = await asyncio.to_thread(gpubinder, "status", "--no-cluster", *words)
+    explained = await asyncio.to_thread(gpubinder, "explain", "tenant-umbra/archive", *words)
+
+    assert verified.code == 0, verified.err
+    assert verified.json["whole"]
+    assert verified.json["log_through"] >= ends[DECISIONS]
+    assert (stands.code, "nothing stands in the way" in stands.out) == (0, True), stands.out + stands.err
+    assert replayed.code == 0, replayed.err
+    assert "VolumeOnOtherNode" in explained.out
