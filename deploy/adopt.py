@@ -12,7 +12,7 @@ from binder.anchor import Anchor
 from binder.journal import BatchJournal, Journal
 from binder.kube import ApiError, Kube
 from binder.logbook import LogReader, append_genesis
-from binder.shown import anywhere, listed
+from binder.shown import in_annotations, in_status, listed
 from binder.snapshots import forget_snapshots
 from binder.tip import Tip
 from schemas.frames import Genesis, decode_record
@@ -58,12 +58,15 @@ async def adopt_fresh(kube: Kube, journal: BatchJournal, namespace: str, program
     await check_fresh(kube, journal, namespace)
     begun = await _begun(kube, journal)
     await forget_snapshots(journal)
-    sequence = (
-        1 if begun else await append_genesis(journal, Genesis(secrets.token_hex(8), 1, await cluster_id(kube), program))
-    )
-    tip = await tip_of(journal, sequence)
+    tip = await tip_of(journal, 1 if begun else await append_genesis(journal, await _genesis(kube, program)))
     await Anchor(kube, namespace).create(tip)
     return tip
+
+
+async def _genesis(kube: Kube, program: str) -> Genesis:
+    """Return the beginning of a log. Classes and budgets outlive one: what they show must not be above it (T22)."""
+    generation = (await in_status(kube)).stamp.generation + 1
+    return Genesis(secrets.token_hex(8), generation, await cluster_id(kube), program)
 
 
 async def begun_here(kube: Kube, journal: Journal, namespace: str) -> Tip | None:
@@ -156,6 +159,6 @@ async def _standing(kube: Kube) -> str:
             return f"the gated pod {item.metadata.namespace}/{item.metadata.name}"
         if ADMISSION_ANNOTATION in item.metadata.annotations and REFERENCE_LABEL in item.metadata.labels:
             return f"the launcher {item.metadata.namespace}/{item.metadata.name}, which was let go,"
-    # Counts and records of a log that began anew would be behind what they show, and refused for ever (T22).
-    shown = await anywhere(kube)
+    # Classes and budgets are the operator's own; copies and records were made by a log, and speak of what it booked.
+    shown = await in_annotations(kube)
     return f"{shown.where}, which shows the decision {stamp_text(shown.stamp)}," if shown.where else ""

@@ -46,7 +46,7 @@ def adopt(
     """Begin a log, or [bold]take over a cluster that already runs[/]: streams, identity, and an anchor in the cluster.
 
     With --fresh, once per cluster: it refuses wherever something of an earlier log stands: messages in the
-    streams, an anchor, claims, launchers, objects that show a decision. Without it, where the log is lost or
+    streams, an anchor, claims, launchers, licence copies, records. Without it, where the log is lost or
     shorter than its anchor or an object says, or where two logs served one cluster: a new generation begins,
     and books what launchers, their pins and claims show before it decides anything. Nothing restarts. Look at
     it with --dry-run first; stop every `gpubinder run` before you do it. An empty stream under a mistyped URL
