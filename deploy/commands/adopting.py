@@ -49,10 +49,10 @@ def adopt(
     streams, an anchor, claims, launchers, objects that show a decision. Without it, where the log is lost or
     shorter than its anchor or an object says, or where two logs served one cluster: a new generation begins,
     and books what launchers, their pins and claims show before it decides anything. Nothing restarts.
-    Look at it with --dry-run first; stop every `gpubinder run` before you do it.
-    An empty stream under a mistyped URL is never taken for a new beginning; --unless-begun lets an installation
-    that is repeated succeed where the log stands as it was anchored. Needs the installer's NATS
-    credentials. A NATS server of yours needs JetStream with `sync_interval: always`, and `max_payload: 4MB`.
+    Look at it with --dry-run first; stop every `gpubinder run` before you do it. An empty stream under a mistyped URL
+    is never taken for a new beginning; --unless-begun lets an installation that is repeated succeed where the log
+    stands as it was anchored. Needs the installer's NATS credentials. A NATS server of yours needs JetStream with
+    `sync_interval: always`, and `max_payload: 4MB`.
 
     [bold]Examples[/]
       gpubinder adopt --fresh       with a nats-server of our own, over --data
@@ -65,10 +65,8 @@ def adopt(
         raise typer.BadParameter("--unless-begun goes with --fresh: a takeover is never done by itself")
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     kube = o.KubeOptions(kubeconfig, context, namespace)
-    if fresh:
-        carry_out(_adopt(reach, kube, replicas, unless_begun=unless_begun, dry_run=dry_run, json=json))
-    else:
-        carry_out(_take_over(reach, kube, replicas, dry_run=dry_run, json=json))
+    begin = _adopt(reach, kube, replicas, unless_begun=unless_begun, dry_run=dry_run, json=json) if fresh else None
+    carry_out(begin or _take_over(reach, kube, replicas, dry_run=dry_run, json=json))
 
 
 async def _adopt(

@@ -174,7 +174,7 @@ async def test_a_role_that_works_on_is_waited_for(cluster: Cluster, monkeypatch:
 
 
 async def test_without_licences_nobody_has_to_read_secrets(cluster: Cluster) -> None:
-    """T4: who may not list Secrets tells the newest stamp from all else, and leaves all else; other refusals are raised."""
+    """T4: who may not list Secrets tells the newest stamp from all else, and leaves it; other refusals are raised."""
 
     async def denied(call: Call) -> Fault | None:
         listing = call.verb == "list_page" and call.resource.plural in refused
