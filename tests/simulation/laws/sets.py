@@ -94,6 +94,8 @@ class Told(Law):
                 self._told[f"{decision.namespace}/{decision.name}"] += 1
             case d.HeldLost() | d.HeldWaits():
                 self._told.update(f"{decision.namespace}/{claim.name}" for claim in decision.claims)
+            case d.HeldAdopted() if decision.lost is not None:
+                self._told.update(f"{decision.namespace}/{claim.name}" for claim in decision.claims)
             case d.SetWaits():
                 self._waits(stamp, decision)
             case _:
