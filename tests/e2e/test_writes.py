@@ -275,7 +275,7 @@ async def test_t20_writes_pass_and_orders_do_not_while_nobody_answers(tenants: T
     assert ORDERS in said
     assert ("failed calling webhook" in said) is (dead == "webhooks")
     await tenants.stack.processes.revive(dead)
-    assert "allows 1 units" in await tenants.child.waiting("vm1", "OverBudget")
+    assert "allows 1 unit of" in await tenants.child.waiting("vm1", "OverBudget")
 
 
 async def test_what_names_no_class_is_none_of_our_business(tenants: Tenants) -> None:
