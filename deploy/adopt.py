@@ -113,7 +113,7 @@ async def check_fresh(kube: Kube, journal: Journal, namespace: str) -> None:
             f"an anchor of log {standing.log_id} stands in namespace {namespace}: check the NATS URL; "
             f"if that log is lost, `gpubinder adopt` without --fresh takes over what it decided"
         )
-    found = await _standing(kube)
+    found = await left_over(kube)
     if found:
         raise NotFresh(
             f"{found} is left of an earlier life: find the log that decided it, "
@@ -147,8 +147,8 @@ async def cluster_id(kube: Kube) -> str:
     return str(msgspec.json.decode(found["metadata"], type=dict[str, object]).get("uid", ""))
 
 
-async def _standing(kube: Kube) -> str:
-    """Name the first object of ours, '' where there is none."""
+async def left_over(kube: Kube) -> str:
+    """Name the first object that keeps a log from being begun here, '' where there is none."""
     async for raw in listed(kube, GPU_CLAIM):
         item = msgspec.json.decode(raw, type=_Object)
         return f"GPUClaim {item.metadata.namespace}/{item.metadata.name}"

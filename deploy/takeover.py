@@ -24,7 +24,7 @@ from binder.snapshots import forget_snapshots
 from binder.state import empty_state
 from binder.telling import told_decision
 from binder.tip import Tip
-from deploy.adopt import NotFresh, cluster_id, last_of, tip_of
+from deploy.adopt import NotFresh, cluster_id, last_of, left_over, tip_of
 from ingest.sources import Source, Unreadable, watched
 from schemas import decisions as d
 from schemas import kinds
@@ -101,7 +101,8 @@ async def beginning(kube: Kube, journal: Journal, namespace: str) -> Beginning:
     generations = [tip.generation, anchor.generation if anchor is not None else 0]
     # The next generation must beat all that objects of ours show, or its writes are refused (T22).
     generations.append((await anywhere(kube)).stamp.generation)
-    if not any(generations) and not unreadable:
+    # An order that no log ever answered shows no decision, and keeps a fresh log away all the same.
+    if not any(generations) and not unreadable and not await left_over(kube):
         raise NotAdoptable("no log, no anchor and nothing that a log decided stands here: say --fresh to begin one")
     log_id = tip.log_id or (anchor.log_id if anchor is not None else "") or secrets.token_hex(8)
     return Beginning(log_id, max(generations) + 1, tip, anchor is not None or unreadable)

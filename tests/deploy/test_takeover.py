@@ -21,8 +21,15 @@ from deploy.cluster_in_memory import Cluster
 from deploy.takeover import NotAdoptable, beginning, look, take_over
 from schemas.decisions import HeldAdopted
 from schemas.frames import Genesis, decode_record
-from schemas.kinds import CONFIGMAP, GPU_BUDGET, GPU_CLAIM, GPU_CLASS, LEASE, NODE, SECRET, WORKLOAD, Resource
-from schemas.names import ANCHOR_CONFIGMAP, CLASS_LABEL, STAMP_ANNOTATION
+from schemas.kinds import CONFIGMAP, GPU_BUDGET, GPU_CLAIM, GPU_CLASS, LEASE, NODE, POD, SECRET, WORKLOAD, Resource
+from schemas.names import (
+    ADMISSION_ANNOTATION,
+    ANCHOR_CONFIGMAP,
+    CLASS_LABEL,
+    GATE,
+    REFERENCE_LABEL,
+    STAMP_ANNOTATION,
+)
 from schemas.streams import DECISIONS, EVENTS, EVENTS_TICK
 
 HOME = "gpubinder"
@@ -245,3 +252,28 @@ async def test_an_empty_cluster_is_not_taken_over() -> None:
 
     with pytest.raises(NotAdoptable, match="say --fresh"):
         await take_over(here.api, MemoryJournal(), HOME, "test")
+
+
+@pytest.mark.parametrize("left", ["an order", "a gated pod", "a stamped pod"])
+async def test_what_keeps_a_fresh_log_away_can_be_taken_over(left: str) -> None:
+    """T4: an order or a pod that no log ever spoke of, be it forged or restored, leaves one of the two beginnings."""
+    here = Cluster(())
+    for namespace in (HOME, "t"):
+        here.api.writes.seed_namespace(namespace)
+    if left == "an order":
+        await _create(here, GPU_CLAIM, "t", _object(GPU_CLAIM, "mine", {"className": "a", "count": 1}))
+    else:
+        marks: dict[str, object] = {"name": "p", "labels": {REFERENCE_LABEL: "x"}}
+        if left == "a stamped pod":
+            marks["annotations"] = {ADMISSION_ANNOTATION: "forged"}
+        gates = [{"name": GATE}] if left == "a gated pod" else []
+        spec = {"schedulingGates": gates, "containers": [{"name": "c", "image": "i"}]}
+        await _create(here, POD, "t", {"apiVersion": "v1", "kind": "Pod", "metadata": marks, "spec": spec})
+    journal = MemoryJournal()
+
+    with pytest.raises(NotFresh, match="without --fresh"):
+        await adopt_fresh(here.api, journal, HOME, "test")
+    tip = await take_over(here.api, journal, HOME, "test")
+
+    assert (tip.generation, (await _genesis(journal, 1)).adopts) == (1, True)
+    assert await Anchor(here.api, HOME).read() == tip
