@@ -8,6 +8,7 @@ each unit taken anywhere would else be written to every budget of the cluster.
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
+from heapq import nsmallest
 
 import msgspec
 import structlog
@@ -19,7 +20,7 @@ from binder.kube import ApiError, Kube, PatchKind
 from binder.usage import Amounts
 from projector.reads import read
 from schemas import pinning
-from schemas.budgets import Binding, BudgetStatus
+from schemas.budgets import BINDINGS_MAX, TEXT_MAX, Binding, BudgetStatus
 from schemas.conditions import ShownStamp
 from schemas.kinds import GPU_BUDGET
 from schemas.names import BUDGET_CLASS_PREFIX, BUDGET_TOTAL
@@ -61,17 +62,23 @@ class Counted(msgspec.Struct, frozen=True):
 
     def status(self, namespace: str, stamp: ShownStamp | None = None) -> BudgetStatus:
         """Return it as the status of a budget in that namespace."""
-        usage = ", ".join(_told(key, self.used[key], units) for key, units in _in_order(self.hard.items()))
-        asks = ", ".join(
-            _told(key, self.declared[key], units) for key, units in _in_order(self.hard.items()) if key in self.declared
+        usage = _listed([_told(key, self.used[key], units) for key, units in _in_order(self.hard.items())])
+        asks = _listed(
+            [_told(key, self.declared[key], hard) for key, hard in _in_order(self.hard.items()) if key in self.declared]
         )
         above = [one for one in self.binding if one.namespace != namespace]
-        bound = ", ".join(f"{one.namespace}: {_told(one.key, one.used, one.hard)}" for one in above)
+        bound = _listed([f"{one.namespace}: {_told(one.key, one.used, one.hard)}" for one in above])
         return BudgetStatus(self.used, self.declared, self.binding, usage, asks, bound or "itself", stamp)
 
 
 def _in_order(units: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     return sorted(units, key=lambda one: (one[0] == BUDGET_TOTAL, one))
+
+
+def _listed(told: list[str]) -> str:
+    """Return a list to be read, as much of it as a status takes."""
+    whole = ", ".join(told)
+    return whole if len(whole) <= TEXT_MAX else whole[: TEXT_MAX - 1] + "…"
 
 
 def _told(key: str, used: int, hard: int) -> str:
@@ -85,10 +92,9 @@ def counted(book: Book, view: BudgetView) -> Counted:
     hard = hard_of(book.state, view.namespace, view.name)
     used = {key: book.budgets.held(view.namespace, key) for key in hard}
     declared = {key: book.declared.units(view.namespace, key) for key in hard if key.startswith(BUDGET_TOTAL)}
-    least = binding(book.budgets, view.namespace)
-    return Counted(
-        used, declared, hard, tuple(Binding(one.key, one.namespace, one.budget, one.hard, one.used) for one in least)
-    )
+    least = nsmallest(BINDINGS_MAX, binding(book.budgets, view.namespace), key=lambda one: one.hard - one.used)
+    told = [Binding(one.key, one.namespace, one.budget, one.hard, one.used) for one in least]
+    return Counted(used, declared, hard, tuple(sorted(told, key=lambda one: one.key)))
 
 
 class _Shown(msgspec.Struct, frozen=True):

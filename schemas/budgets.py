@@ -11,6 +11,10 @@ from schemas.structural import Rule, Shape, listed_by, ruled
 KEYS_MAX = 64
 KEY_LENGTH_MAX = 317
 UNITS_MAX = 1_000_000_000
+BINDINGS_MAX = 256
+"""How many keys a status tells the binding budget of: a line of tenants may limit more than one budget can."""
+TEXT_MAX = 32_768
+"""Characters of a status's lists that are there to be read."""
 
 _KEY_RULE = Rule(
     f"self.all(key, key == '{names.BUDGET_TOTAL}' || "
@@ -77,14 +81,17 @@ class BudgetStatus(Shape, frozen=True, omit_defaults=True, rename="camel"):
     binding: Annotated[
         tuple[Binding, ...],
         Meta(
-            description="For each key that any budget of the tenant's line limits: the one that leaves least.",
-            max_length=256,
+            description=(
+                "For each key that any budget of the tenant's line limits: the one that leaves least; "
+                "of very many keys those that leave least."
+            ),
+            max_length=BINDINGS_MAX,
             extra_json_schema=listed_by("key"),
         ),
     ] = ()
-    usage: Annotated[str, Meta(description="Used of allowed units by key, to be read.", max_length=32768)] = ""
-    asks: Annotated[str, Meta(description="Declared of allowed units by key, to be read.", max_length=32768)] = ""
-    bound_by: Annotated[str, Meta(description="Which budgets bind, to be read.", max_length=32768)] = ""
+    usage: Annotated[str, Meta(description="Used of allowed units by key, to be read.", max_length=TEXT_MAX)] = ""
+    asks: Annotated[str, Meta(description="Declared of allowed units by key, to be read.", max_length=TEXT_MAX)] = ""
+    bound_by: Annotated[str, Meta(description="Which budgets bind, to be read.", max_length=TEXT_MAX)] = ""
     stamp: Annotated[ShownStamp | None, Meta(description="How far the log was folded when it was counted.")] = None
 
 

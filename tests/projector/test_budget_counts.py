@@ -8,6 +8,7 @@ import pytest
 from binder.kube import ApiError, PatchKind
 from ingest.budgets import read_budget
 from projector.budget_counts import SECONDS_ABOVE, SECONDS_BETWEEN, BudgetCounts
+from schemas.budgets import BINDINGS_MAX, KEYS_MAX, TEXT_MAX
 from schemas.kinds import GPU_BUDGET, NAMESPACE
 from schemas.names import BUDGET_TOTAL
 from schemas.objects import VmView
@@ -106,6 +107,23 @@ async def test_keys_that_went_do_not_stay(model: Scene) -> None:
 
     assert first["used"] == {key("l40s"): 0}
     assert await shown(model, A) == first
+
+
+async def test_more_keys_than_a_status_takes_are_told_of_as_far_as_it_takes_them(model: Scene) -> None:
+    """B1: a line of tenants may limit more keys than one budget can: those that leave least are told, and written."""
+    world = Tenancy()
+    for level in range(5):
+        many = {f"{'x' * 200}.example/{level}-{number:02}": 9 for number in range(KEYS_MAX)}
+        await budget(model, world, A + "-b" * level, **many)
+    deepest = A + "-b" * 4
+    await budget(model, world, ROOT, l40s=1)
+    await BudgetCounts(model.kube).write(world.scene.book)
+    status = await shown(model, deepest)
+
+    assert len(status["used"]) == KEYS_MAX
+    assert len(status["binding"]) == BINDINGS_MAX
+    assert status["binding"][0]["key"] == key("l40s")
+    assert len(status["boundBy"]) == TEXT_MAX
 
 
 @pytest.mark.looptime
