@@ -89,6 +89,18 @@ def test_an_owner_is_believed_where_it_is_seen_in_the_same_namespace() -> None:
     assert declared(world.scene, A) == 6
 
 
+@pytest.mark.parametrize("owner", [VmView("vm", "u", "", A), ReplicaSetView("s", "u", "", A, gpus=TWO, replicas=0)])
+def test_t25_a_vmi_that_somebody_writes_is_asked_about_for_itself(owner: VmView | ReplicaSetView) -> None:
+    """T25, B2: whoever writes a VMI writes its owner: one that is seen, and declares nothing, is no way past a budget."""
+    world = Tenancy()
+    world.budget(A, l40s=1)
+    world.scene.show(owner)
+
+    assert reason(world.scene.send(write(VmiView("vm", "v", "", A, gpus=TWO, owner_uid="u")))) is Refusal.OVER_BUDGET
+    one = '[{"className":"l40s","count":1}]'
+    assert reason(world.scene.send(write(VmiView("vm", "v", "", A, gpus=one, owner_uid="u")))) is None
+
+
 def test_two_that_own_each_other_count_once_each() -> None:
     """B2: a circle of owners is no way to count nothing."""
     world = Tenancy()
