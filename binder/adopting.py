@@ -196,9 +196,11 @@ def as_shown(book: Book, key: str) -> d.HeldAdopted | None:
 
 
 def is_taken(book: Book, name: str, claim: d.HeldClaim) -> bool:
-    """Say whether others have a claim's units on a node. One that offers none at all may do so again (C16)."""
+    """Say whether others have a claim's units on a node. One that offers too few for itself has its grace (C16)."""
     node = book.state.node(name)
     if node is None or not node.allocatable.get(claim.resource, 0):
+        return False
+    if not book.usage.used.get(name, {}).get(claim.resource, 0):
         return False
     return book.free(node, claim.resource) < claim.count
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from binder.adopting import taking_over
@@ -186,13 +187,14 @@ def test_of_two_vms_that_run_with_one_claim_the_older_has_it() -> None:
     assert [book.free(node, "gpu/a") for node in nodes if node is not None] == [1, 1]
 
 
-def test_a_node_that_offers_nothing_for_a_while_loses_no_claim() -> None:
+@pytest.mark.parametrize("offered", [0, 1])
+def test_a_node_that_offers_too_little_for_a_while_loses_no_claim(offered: int) -> None:
     """C16: the device plugin restarts while the cluster is taken over: the claim stays, and the node has its grace."""
-    mine = ClaimView("mine", "m", "1", "t", class_name="a", phase="Bound", node="n3", resource="gpu/a")
+    mine = ClaimView("mine", "m", "1", "t", class_name="a", count=2, phase="Bound", node="n3", resource="gpu/a")
     book = cluster([], [mine])
-    observe(book, "nodes", NodeView("n3", "n3", "1", ready=True, allocatable={"gpu/a": 0}))
+    observe(book, "nodes", NodeView("n3", "n3", "1", ready=True, allocatable={"gpu/a": offered}))
 
-    assert told(book) == ["node n3 has 1 x gpu/a less than is booked there"]
+    assert told(book) == [f"node n3 has {2 - offered} x gpu/a less than is booked there"]
     assert book.state.holdings["t/mine"].node == "n3"
 
 

@@ -91,7 +91,7 @@ def test_an_owner_is_believed_where_it_is_seen_in_the_same_namespace() -> None:
 
 @pytest.mark.parametrize("owner", [VmView("vm", "u", "", A), ReplicaSetView("s", "u", "", A, gpus=TWO, replicas=0)])
 def test_t25_a_vmi_that_somebody_writes_is_asked_about_for_itself(owner: VmView | ReplicaSetView) -> None:
-    """T25, B2: whoever writes a VMI writes its owner: one that is seen, and declares nothing, is no way past a budget."""
+    """T25, B2: whoever writes a VMI writes its owner: one that is seen and declares nothing is no way past."""
     world = Tenancy()
     world.budget(A, l40s=1)
     world.scene.show(owner)
