@@ -34,7 +34,7 @@ class Conflicts:
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
-        self._judged: dict[str, tuple[str, bool]] = {}
+        self._judged: dict[str, tuple[str, str, bool]] = {}
 
     def due(self, book: Book) -> dict[str, str]:
         """Return the classes whose condition may not be true, with the class that keeps their name."""
@@ -45,7 +45,8 @@ class Conflicts:
     def _differs(self, book: Book, name: str, elder: str) -> bool:
         view = book.state.gpu_class(name)
         shows = view is not None and view.conflict
-        return bool(elder or shows) and self._judged.get(name) != (elder, shows)
+        uid = view.uid if view is not None else ""
+        return bool(elder or shows) and self._judged.get(name) != (uid, elder, shows)
 
     async def write(self, book: Book, name: str, elder: str, stamp: ShownStamp, now: str) -> None:
         """Have a class say whose its resource name is. Raises ApiError; a class that is gone says nothing."""
@@ -63,7 +64,7 @@ class Conflicts:
             metadata = {"uid": view.uid, "resourceVersion": found.metadata.resource_version}
             body = msgspec.json.encode({"metadata": metadata, "status": status})
             await self._kube.patch(GPU_CLASS, "", name, body, kind=PatchKind.MERGE, subresource="status")
-        self._judged[name] = (elder, view.conflict)
+        self._judged[name] = (view.uid, elder, view.conflict)
 
     def forget(self, name: str) -> None:
         """Say that a write was not taken: it is looked at again."""

@@ -91,12 +91,12 @@ class ClassCounts:
         self._clock = clock
         self._conflicts = Conflicts(kube)
         self._news = asyncio.Event()
-        self._shown: dict[str, Amount] = {}
+        self._shown: dict[str, tuple[str, Amount]] = {}
 
     @property
     def shown(self) -> Mapping[str, Amount]:
         """What each class is known to show, by name."""
-        return self._shown
+        return {name: amount for name, (_, amount) in self._shown.items()}
 
     def changed(self) -> None:
         """Say that the state may count otherwise now."""
@@ -118,8 +118,10 @@ class ClassCounts:
         stamp = ShownStamp(book.state.generation, book.state.events_seq, 0)
         self._shown = {name: shown for name, shown in self._shown.items() if name in counted}
         for name, amount in sorted(counted.items()):
-            if self._shown.get(name) != amount:
-                await self._write_one(name, amount, stamp)
+            view = book.state.gpu_class(name)
+            # Another class under the name of one that is gone shows nothing yet.
+            if view is not None and self._shown.get(name) != (view.uid, amount):
+                await self._write_one(view, amount, stamp)
         for name, elder in self._conflicts.due(book).items():
             try:
                 await self._conflicts.write(book, name, elder, stamp, f"{self._clock():%Y-%m-%dT%H:%M:%SZ}")
@@ -127,10 +129,12 @@ class ClassCounts:
                 self._conflicts.forget(name)
                 self._not_written(name, error)
 
-    async def _write_one(self, name: str, amount: Amount, stamp: ShownStamp) -> None:
+    async def _write_one(self, view: ClassView, amount: Amount, stamp: ShownStamp) -> None:
+        name = view.name
+        known = self._shown.get(name)
         try:
-            if name not in self._shown and await self._shows(name, amount):
-                self._shown[name] = amount
+            if (known is None or known[0] != view.uid) and await self._shows(name, amount):
+                self._shown[name] = (view.uid, amount)
                 return
             status = ClassStatus(
                 allocatable=amount.allocatable,
@@ -142,7 +146,7 @@ class ClassCounts:
             # A merge: conditions that stand beside the counts stay.
             body = msgspec.json.encode({"status": status})
             await self._kube.patch(GPU_CLASS, "", name, body, kind=PatchKind.MERGE, subresource="status")
-            self._shown[name] = amount
+            self._shown[name] = (view.uid, amount)
         except ApiError as error:
             # Forgotten, so that it is read again; counted again with the next change, or now if it was not reached.
             self._shown.pop(name, None)

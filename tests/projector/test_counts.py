@@ -131,6 +131,24 @@ async def test_counts_are_written_only_on_change(model: Scene) -> None:
     assert await shown(model, "l40s") == first
 
 
+async def test_a_class_under_the_name_of_one_that_is_gone_is_counted_too(model: Scene) -> None:
+    """K2: deleted and made anew within a second, a class shows counts that are those of the one before."""
+    await made(model, "l40s")
+    state = cluster()
+    state.objects["gpuclasses"] = {"l40s": ClassView("l40s", "uid-l40s", "1", resource=CARD)}
+    counts = ClassCounts(model.kube)
+    await counts.write(Book(state))
+    first = await shown(model, "l40s")
+    await model.kube.delete(GPU_CLASS, "", "l40s")
+    await made(model, "l40s")
+    state.objects["gpuclasses"] = {"l40s": ClassView("l40s", "uid-anew", "2", resource=CARD)}
+
+    await counts.write(Book(state))
+
+    assert first["allocatable"] == 24
+    assert await shown(model, "l40s") == first
+
+
 async def test_an_old_count_does_not_overwrite_a_newer_one(model: Scene) -> None:
     """T22: a writer behind the log is refused, and reads what stands there."""
     await made(model, "l40s", "l40s-all", "s")
