@@ -5,6 +5,7 @@ The objects inside stay bytes. Values never get out of a refusal's causes: field
 
 import msgspec
 
+from binder.deep import deeply
 from binder.kube import ApiError, Cause, ListPage, WatchEvent
 
 UNREACHABLE = "Unreachable"
@@ -101,8 +102,8 @@ class LineSplitter:
 def page(body: bytes) -> ListPage:
     """Read a list. Raises ApiError where the body is none."""
     try:
-        read = _list.decode(body)
-    except msgspec.DecodeError as error:
+        read = deeply(lambda: _list.decode(body))
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ApiError(0, UNREACHABLE, f"the answer to a list is no list: {error}") from error
     return ListPage(read.items or (), read.metadata.resource_version, read.metadata.next)
 
@@ -110,8 +111,8 @@ def page(body: bytes) -> ListPage:
 def event(line: bytes, path: str) -> WatchEvent:
     """Read one line of a watch; an ERROR line is raised, never handed out (C22)."""
     try:
-        read = _line.decode(line)
-    except msgspec.DecodeError as error:
+        read = deeply(lambda: _line.decode(line))
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ApiError(0, UNREACHABLE, f"the watch of {path} sent a line that is no event: {error}") from error
     if read.type == "ERROR":
         raise refusal(bytes(read.object), 500)
@@ -126,7 +127,7 @@ def refusal(body: bytes, code: int) -> ApiError:
     """
     try:
         status = _status.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         status = _Status(message="the answer is no Status; is this an API server, and is the resource served?")
     code = status.code or code
     # "Gone" and "Expired" mean one thing: list again.

@@ -5,6 +5,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from binder.deep import deeply
 from ingest import budgets, classes, machines, nodes, pods, settings, volumes
 from ingest.digest_key import DigestKey
 from ingest.metadata import Identity, MalformedObject, read_gone, read_identity
@@ -57,14 +58,14 @@ class Source(msgspec.Struct, frozen=True):
         if size > OBJECT_BYTES_MAX:
             raise Unreadable(self.resource.kind, _identity(raw), f"{size} bytes, at most {OBJECT_BYTES_MAX} are read")
         try:
-            return read(raw)
+            return deeply(lambda: read(raw))
         except (msgspec.DecodeError, MalformedObject, UnicodeDecodeError, RecursionError) as error:
             raise Unreadable(self.resource.kind, _identity(raw), str(error)) from None
 
 
 def _identity(raw: msgspec.Raw) -> Identity:
     try:
-        return read_identity(raw)
+        return deeply(lambda: read_identity(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Identity()
 
