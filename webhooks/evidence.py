@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from binder.deep import deeply
 from binder.kube import ApiError, Kube
 from schemas import names
 from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, parse_entries
@@ -255,7 +256,7 @@ def _shared(kept: dict[str, SharedRead[_V]], name: str, read: Callable[[str], Aw
 
 def _view(read: Callable[[msgspec.Raw | bytes], _V], body: msgspec.Raw | bytes, what: str) -> _V:
     try:
-        return read(body)
+        return deeply(lambda: read(body))
     except (ValueError, *UNREADABLE) as error:
         raise _unread(f"{what} can't be read: {error}") from None
 

@@ -127,6 +127,18 @@ async def test_t15_an_update_shows_what_stands(books: Desk) -> None:
     assert first.view == second.view
 
 
+async def test_a_write_that_nests_deep_is_judged_like_any_other(books: Desk) -> None:
+    """B2: metadata that KubeVirt lets anything into is no way past a budget, be it deeper than Python reads."""
+    for count, passes in ((4, True), (5, False)):
+        obj = vm(count)
+        obj["spec"]["template"]["metadata"]["deep"] = "DEEP"
+        deep = b'{"a":' * 9000 + b"1" + b"}" * 9000
+        body = msgspec.json.encode(review(obj, VM, userInfo=SOMEBODY)).replace(b'"DEEP"', deep)
+        answered = said((await books.webhooks.write_verdict(body)).body, obj)
+
+        assert (answered.allowed, answered.warnings) == (passes, ())
+
+
 async def test_t20_a_scale_is_judged_by_its_owners_template(books: Desk) -> None:
     """T20: the review holds a count alone; the pool is read fresh, and one that goes or has no entries asks nothing."""
     place = {"operation": UPDATE, "subResource": SCALE, "name": "pool", "kind": {"kind": "Scale"}}
