@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from binder.anchor import Anchor
+from binder.follower import Follower
 from binder.kube import PatchKind
 from binder.logbook import append_genesis
 from binder.memory_journal import MemoryJournal
@@ -275,5 +276,6 @@ async def test_what_keeps_a_fresh_log_away_can_be_taken_over(left: str) -> None:
         await adopt_fresh(here.api, journal, HOME, "test")
     tip = await take_over(here.api, journal, HOME, "test")
 
-    assert (tip.generation, (await _genesis(journal, 1)).adopts) == (1, True)
+    state = await Follower(journal).start()
+    assert (tip.generation, state.generation, state.adopting) == (1, 1, True)
     assert await Anchor(here.api, HOME).read() == tip
