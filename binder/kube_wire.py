@@ -102,7 +102,7 @@ class LineSplitter:
 def page(body: bytes) -> ListPage:
     """Read a list. Raises ApiError where the body is none."""
     try:
-        read = deeply(lambda: _list.decode(body))
+        read = deeply(_list.decode, body)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ApiError(0, UNREACHABLE, f"the answer to a list is no list: {error}") from error
     return ListPage(read.items or (), read.metadata.resource_version, read.metadata.next)
@@ -111,7 +111,7 @@ def page(body: bytes) -> ListPage:
 def event(line: bytes, path: str) -> WatchEvent:
     """Read one line of a watch; an ERROR line is raised, never handed out (C22)."""
     try:
-        read = deeply(lambda: _line.decode(line))
+        read = deeply(_line.decode, line)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ApiError(0, UNREACHABLE, f"the watch of {path} sent a line that is no event: {error}") from error
     if read.type == "ERROR":

@@ -58,14 +58,14 @@ class Source(msgspec.Struct, frozen=True):
         if size > OBJECT_BYTES_MAX:
             raise Unreadable(self.resource.kind, _identity(raw), f"{size} bytes, at most {OBJECT_BYTES_MAX} are read")
         try:
-            return deeply(lambda: read(raw))
+            return deeply(read, raw)
         except (msgspec.DecodeError, MalformedObject, UnicodeDecodeError, RecursionError) as error:
             raise Unreadable(self.resource.kind, _identity(raw), str(error)) from None
 
 
 def _identity(raw: msgspec.Raw) -> Identity:
     try:
-        return deeply(lambda: read_identity(raw))
+        return deeply(read_identity, raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Identity()
 

@@ -256,7 +256,7 @@ def _shared(kept: dict[str, SharedRead[_V]], name: str, read: Callable[[str], Aw
 
 def _view(read: Callable[[msgspec.Raw | bytes], _V], body: msgspec.Raw | bytes, what: str) -> _V:
     try:
-        return deeply(lambda: read(body))
+        return deeply(read, body)
     except (ValueError, *UNREADABLE) as error:
         raise _unread(f"{what} can't be read: {error}") from None
 

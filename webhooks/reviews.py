@@ -169,7 +169,7 @@ _encoder = msgspec.json.Encoder()
 def read_review(body: bytes) -> Review:
     """Read the envelope of a review. Raises `MalformedReview` with whatever uid it has."""
     try:
-        review = deeply(lambda: _decoder.decode(body))
+        review = deeply(_decoder.decode, body)
     except UNREADABLE as error:
         raise MalformedReview(f"the body is no {REVIEW_KIND}: {error}", _uid(body)) from None
     request = review.request
@@ -196,7 +196,7 @@ def read_review(body: bytes) -> Review:
 
 def _uid(body: bytes) -> str:
     try:
-        uid = deeply(lambda: _identified.decode(body)).request.uid
+        uid = deeply(_identified.decode, body).request.uid
     except UNREADABLE:
         return ""
     return uid if UID_PATTERN.fullmatch(uid) else ""

@@ -1,10 +1,11 @@
-"""Objects that nest deeper than Python does: a tenant may store them, and stops no list, no watch, no budget."""
-
-import sys
+"""Objects that nest deeper than a decoder goes: a tenant may store them, and stops no list, no watch, no budget."""
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from binder.deep import LEVELS_KEPT, shallow
 from binder.kube import ApiError
 from binder.kube_wire import event, page
 from ingest.sources import Unreadable, watched
@@ -49,29 +50,55 @@ def view(kind: Resource, raw: msgspec.Raw) -> AnyView | Gone:
     return next(one for one in watched("gpubinder") if one.resource == kind).view(raw)
 
 
-def test_a_deep_object_is_read_like_any_other() -> None:
-    """C22, B1: in a list and in a watch, beside others; its quota counts; and Python's own limit is what it was."""
-    usual = sys.getrecursionlimit()
+@pytest.mark.parametrize("levels", [950, LEVELS, 100_000])
+def test_a_deep_object_is_read_like_any_other(levels: int) -> None:
+    """C22, B1: in a list and in a watch, beside others, however deep; its entries and its quota count."""
+    flat, deep = page(a_list(vm(1), vm(levels))).items
+    line = event(f'{{"type":"ADDED","object":{release(levels)}}}'.encode(), "helmreleases")
 
-    flat, deep = page(a_list(vm(1), vm(LEVELS))).items
-    line = event(f'{{"type":"ADDED","object":{release(LEVELS)}}}'.encode(), "helmreleases")
-
-    for raw in (flat, deep):
+    for raw in (flat, deep, msgspec.Raw(vm(levels).encode())):
         seen = view(VM, raw)
         assert isinstance(seen, VmView)
         assert seen.gpus == "x"
     tenant = view(HELM_RELEASE, line.object)
     assert isinstance(tenant, TenantView)
     assert (tenant.tenant, tenant.hard, tenant.opaque) == ("tenant-a-b", {BUDGET_TOTAL: 3}, False)
-    assert sys.getrecursionlimit() == usual
 
 
-@pytest.mark.parametrize("levels", [20_000, 200_000])
-def test_what_no_api_server_stores_is_refused_and_nothing_breaks(levels: int) -> None:
-    """C22: an answer that nests beyond all limits is no answer; an object that does is passed over."""
+def test_what_nests_deep_and_is_no_json_is_refused_and_nothing_breaks() -> None:
+    """C22: a list or a line that is cut off in the middle is no answer, an object so cut is passed over."""
+    cut = vm(LEVELS)[:-LEVELS]
     with pytest.raises(ApiError, match="no list"):
-        page(a_list(vm(levels)))
+        page(a_list(cut))
     with pytest.raises(ApiError, match="no event"):
-        event(f'{{"type":"ADDED","object":{vm(levels)}}}'.encode(), "virtualmachines")
+        event(f'{{"type":"ADDED","object":{cut}}}'.encode(), "virtualmachines")
     with pytest.raises(Unreadable):
-        view(VM, msgspec.Raw(vm(levels).encode()))
+        view(VM, msgspec.Raw(cut.encode()))
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers(-9, 9) | st.text(alphabet='a"\\{}[]é', max_size=6),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(alphabet='b"\\{[', max_size=3), inner),
+    ),
+    st.integers(0, LEVELS_KEPT - 50),
+)
+def test_all_that_is_not_too_deep_stays_as_it_was(value: object, levels: int) -> None:
+    """Brackets and quotes within strings are no levels; what is deeper than the last level kept is null."""
+    body = msgspec.json.encode(value)
+    assert shallow(body) == body
+
+    above = b"[" * levels + b'{"deep":' + b"[" * LEVELS_KEPT + b"]" * LEVELS_KEPT + b',"beside":' + body + b"}"
+    found = msgspec.json.decode(shallow(above + b"]" * levels))
+    for _ in range(levels):
+        [found] = found
+    assert found["beside"] == value
+    assert depth_of(found["deep"]) == LEVELS_KEPT - levels - 1
+
+
+def depth_of(value: object) -> int:
+    """Return how many lists stand within each other, before null or nothing."""
+    depth = 0
+    while isinstance(value, list):
+        depth, value = depth + 1, value[0] if value else None
+    return depth

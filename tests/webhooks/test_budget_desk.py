@@ -128,7 +128,7 @@ async def test_t15_an_update_shows_what_stands(books: Desk) -> None:
 
 
 async def test_a_write_that_nests_deep_is_judged_like_any_other(books: Desk) -> None:
-    """B2: metadata that KubeVirt lets anything into is no way past a budget, be it deeper than Python reads."""
+    """B2: metadata that KubeVirt lets anything into is no way past a budget, be it deeper than a decoder goes."""
     for count, passes in ((4, True), (5, False)):
         obj = vm(count)
         obj["spec"]["template"]["metadata"]["deep"] = "DEEP"
