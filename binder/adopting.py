@@ -25,7 +25,7 @@ from schemas.reasons import Unkept
 
 STAMPS_MAX = 8
 LOST_BEFORE = "it was Lost when this log took over"
-NO_ROOM_LEFT = "running launchers have its units on node {}, where its status said it was"
+NO_ROOM_LEFT = "launchers or older bookings leave it too few units on node {}, where its status said it was"
 
 
 def taking_over(book: Book, spent: Spent) -> Iterator[d.Decision]:

@@ -151,7 +151,10 @@ def test_the_pod_wins_over_a_status_and_the_operator_reads_so() -> None:
     assert notes[0].startswith("claim t/greedy-")
     assert notes[0].endswith("is missing: it is made again")
     assert "claim t/mine says n1, the launcher user-pod is on n2: n2 it is" in notes
-    assert any(note.startswith("claim t/taken: running launchers have its units on node n1") for note in notes)
+    assert any(
+        note.startswith("claim t/taken: launchers or older bookings leave it too few units on node n1")
+        for note in notes
+    )
 
 
 def test_what_is_no_set_of_ours_is_listed_and_counts_by_itself() -> None:
@@ -185,6 +188,19 @@ def test_of_two_vms_that_run_with_one_claim_the_older_has_it() -> None:
     assert "pod t/younger-pod of VM t/younger on n2: 1 x gpu/a" in notes
     nodes = [book.state.node(name) for name in ("n1", "n2")]
     assert [book.free(node, "gpu/a") for node in nodes if node is not None] == [1, 1]
+
+
+def test_of_two_claims_whose_statuses_name_the_same_units_one_has_them() -> None:
+    """T4: no launcher speaks for either, and both statuses can't be true: the other is Lost, and still counts (B4)."""
+    one = ClaimView("one", "1", "1", "t", class_name="a", count=2, phase="Bound", node="n1", resource="gpu/a")
+    book = cluster([], [one, replace(one, name="other", uid="2")])
+
+    notes = told(book)
+
+    assert [book.state.holdings[key].node for key in ("t/one", "t/other")] == ["n1", ""]
+    assert notes[0].startswith("claim t/other: launchers or older bookings leave it too few units on node n1")
+    assert book.usage.used == {"n1": {"gpu/a": 2}}
+    assert book.budgets.held("t", "gpus.cozystack.io/a") == 4
 
 
 @pytest.mark.parametrize("offered", [0, 1])
