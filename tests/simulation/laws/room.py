@@ -58,10 +58,9 @@ class Kept(Law):
     @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
         booking = self.picture.bookings.get(decision.vmi.uid) if isinstance(decision, ENDS) else None
-        given_up = booking if isinstance(decision, d.VmiGivenUp) else None
-        if given_up is not None and self._may_have_run(decision.vmi, given_up):
-            name = given_up.pod or "a launcher of it"
-            self.found.append(f"{stamp}: {decision.vmi.name} is given up, and {name} ran on {given_up.node}")
+        if isinstance(decision, d.VmiGivenUp) and booking is not None and self._may_have_run(decision.vmi, booking):
+            name = booking.pod or "a launcher of it"
+            self.found.append(f"{stamp}: {decision.vmi.name} is given up, and {name} ran on {booking.node}")
         if not isinstance(decision, d.SetReleased):
             return
         if booking is None:
