@@ -141,9 +141,11 @@ def _gone(book: Book, kind: str, view: Gone) -> None:
 
 
 def _forget(book: Book, before: AnyView) -> None:
-    """Drop what was kept for an object whose uid is gone for good."""
+    """Drop what was kept for an object that is gone; its admissions in a while: a backup may bring it back (T12)."""
     if isinstance(before, VmiView):
-        book.store_admitted(before.uid, None)
+        known = book.state.admitted.get(before.uid)
+        if known is not None:
+            book.store_admitted(before.uid, replace(known, at_ns=book.state.now_ns))
         book.mark(before.uid)
     if isinstance(before, VmiView | VmView):
         forget_wait(book, before.key)

@@ -176,7 +176,7 @@ async def test_certificates_that_are_given_are_used(tmp_path: Path) -> None:
 
     assert given.files == (tmp_path / "crt", tmp_path / "key")
     for door, bundle in ((given, b"ca"), (alone, b"crt")):
-        api = ApiServer(resources=(CONFIGURATION,))
+        api = ApiServer(resources=(CONFIGURATION, VALIDATING_CONFIGURATION))
         front = FrontDoor(api, "gpubinder", door)
         await front.begin()
         await front.tell()

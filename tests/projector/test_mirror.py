@@ -163,7 +163,7 @@ async def test_the_answer_to_a_write_is_seen_at_once(model: Scene) -> None:
 
 @pytest.mark.looptime
 async def test_a_kind_that_goes_is_kept_as_known_and_listed_when_it_comes_back(model: Scene) -> None:
-    """D12: not served says nothing about objects; `synced` says so meanwhile, and each return is told."""
+    """D12: not served says nothing about objects; `synced` and `absent` say so meanwhile; each change is told."""
     assert isinstance(model.kube, ApiServer)
     synced = 0
 
@@ -174,11 +174,11 @@ async def test_a_kind_that_goes_is_kept_as_known_and_listed_when_it_comes_back(m
     model.kube.withdraw(CONFIGMAP)
     async with mirroring(model, note) as (mirror, told):
         await time_passes(3 * UNSERVED_S)
-        assert (mirror.synced, synced) == (False, 0)
+        assert (mirror.synced, mirror.absent, synced) == (False, True, 1)
         model.kube.serve(CONFIGMAP)
         await say(model, "a", "1")
         await time_passes(2 * UNSERVED_S)
-        assert (mirror.synced, synced) == (True, 1)
+        assert (mirror.synced, mirror.absent, synced) == (True, False, 2)
         model.kube.withdraw(CONFIGMAP)
         await time_passes(2 * UNSERVED_S)
         assert (mirror.synced, texts(mirror)) == (False, {"a": "1"})
@@ -186,7 +186,7 @@ async def test_a_kind_that_goes_is_kept_as_known_and_listed_when_it_comes_back(m
         await model.kube.delete(CONFIGMAP, model.namespace, "a")
         await time_passes(2 * UNSERVED_S)
 
-        assert (mirror.synced, synced, texts(mirror), told.shown) == (True, 2, {}, {})
+        assert (mirror.synced, synced, texts(mirror), told.shown) == (True, 4, {}, {})
 
 
 @pytest.mark.looptime

@@ -218,6 +218,7 @@ class Picture:
                 self.names[decision.vmi.uid] = decision.vmi
             case d.SetBooked():
                 self.claims[decision.vmi.uid] = decision.claims
+                self.names[decision.vmi.uid] = decision.vmi
                 self.booked.setdefault(decision.vmi.uid, []).append(decision.node)
                 self.bookings.setdefault(decision.vmi.uid, Booking(decision.node, "", "", decision.requests))
             case d.SetPlaced():

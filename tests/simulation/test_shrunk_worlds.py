@@ -9,7 +9,7 @@ from tests.simulation.acts.act import Step
 from tests.simulation.acts.holders import Say
 from tests.simulation.acts.licences import Entitle, NeedLicence, WriteLicence
 from tests.simulation.acts.machines import Cordon, NodeDown, RemoveNode
-from tests.simulation.acts.tenants import CreateVm, DeleteVm
+from tests.simulation.acts.tenants import CreateVm, DeleteVm, StopVm
 from tests.simulation.acts.troubles import ApiRefuses, Backup, Crash, LastWords, LogLost, Restore, Slow
 from tests.simulation.cluster import Setting
 from tests.simulation.life import lived
@@ -96,6 +96,14 @@ def test_t4_a_takeover_forgets_no_licence() -> None:
 
     for steps in (missing, entitled):
         assert lived(2, Setting((1,), (2,)), steps).broken is None
+
+
+def test_t12_a_vmi_that_a_backup_brings_back_is_served() -> None:
+    """Its launcher behind our gate is the admitted one still, although both were seen to go (T25)."""
+    stopped_and_back = [Step(Backup(), 0.0), Step(StopVm(vm=2), 0.0), Step(Restore(), 0.0)]
+    steps = [Step(NodeDown(node=0, silent=False), 0.0), Step(CreateVm(vm=2, ask=6, disk=3), 1.0), *stopped_and_back]
+
+    assert lived(125, Setting((1,), (2,), webhooks=2, snapshot_every=40), steps).broken is None
 
 
 def test_t11_a_late_opening_of_an_older_process_opens_nothing() -> None:

@@ -4,7 +4,7 @@ from typing_extensions import override
 
 from schemas import decisions as d
 from schemas.names import GATE
-from schemas.objects import Stamp
+from schemas.objects import PodView, Stamp
 from tests.simulation.laws.law import Law
 from tests.simulation.picture import Booking
 
@@ -58,10 +58,9 @@ class Kept(Law):
     @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
         booking = self.picture.bookings.get(decision.vmi.uid) if isinstance(decision, ENDS) else None
-        if isinstance(decision, d.VmiGivenUp) and booking is not None:
-            pod = self.picture.pod(f"{decision.vmi.namespace}/{booking.pod}")
-            if pod is None or pod.ran:
-                self.found.append(f"{stamp}: {decision.vmi.name} is given up, and {booking.pod} ran on {booking.node}")
+        if isinstance(decision, d.VmiGivenUp) and booking is not None and self._may_have_run(decision.vmi, booking):
+            name = booking.pod or "a launcher of it"
+            self.found.append(f"{stamp}: {decision.vmi.name} is given up, and {name} ran on {booking.node}")
         if not isinstance(decision, d.SetReleased):
             return
         if booking is None:
@@ -70,6 +69,13 @@ class Kept(Law):
             self.found.append(
                 f"{stamp}: {decision.vmi.name} is released ({decision.reason}), and {booking.pod} may run"
             )
+
+    def _may_have_run(self, vmi: d.VmiId, booking: Booking) -> bool:
+        """Say whether the launcher ran, or is not seen; under Refuse no decision names it, it is pinned when made."""
+        pods = [pod for pod in self.picture.objects.get("pods", {}).values() if isinstance(pod, PodView)]
+        own = [pod for pod in pods if (pod.name == booking.pod if booking.pod else pod.owner_uid == vmi.uid)]
+        seen = [pod for pod in own if pod.namespace == vmi.namespace]
+        return not seen or any(pod.ran for pod in seen)
 
     def _runs(self, namespace: str, booking: Booking) -> bool:
         pod = self.picture.pod(f"{namespace}/{booking.pod}")
