@@ -19,7 +19,7 @@ from binder.usage import Share, booking_of, claims_of
 from schemas.objects import AnyView, BudgetView, ClassView, PodView, TenantView, VmView
 
 ADMITTED_KEPT_NS = 600 * 1_000_000_000
-"""Logical time for which an answered launcher create is remembered while its VMI was never seen."""
+"""Logical time for which an answered launcher is waited for where its VMI was never seen, or has ended."""
 
 INDEXED_FIRST = (
     "gpubudgets",
@@ -60,7 +60,9 @@ class Book(Picture):
             self._index_holding(key, None, holding)
         for key, view in state.objects["pods"].items():
             self._index_object("pods", key, None, view)
-        self.deadlines.extend((admitted.at_ns + ADMITTED_KEPT_NS, uid) for uid, admitted in state.admitted.items())
+        kept = ((admitted.at_ns + ADMITTED_KEPT_NS, uid) for uid, admitted in state.admitted.items())
+        # What is over by now has been acted on: a restart must not act on it again.
+        self.deadlines.extend(due for due in kept if due[0] > state.now_ns)
         self.deadlines.extend(self.starts.dues())
         heapq.heapify(self.deadlines)
         for uid in {**state.sets, **state.dirty_sets}:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from binder.book import Book
+from binder.book import ADMITTED_KEPT_NS, Book
 from binder.class_use import VMIS
 from binder.decide_set import requests_match
 from binder.launchers import FINAL_PHASES
@@ -73,7 +73,8 @@ def _early(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> Release | None:
     """
     start, answered = gpu_set.start, gpu_set.vmi.uid in book.state.admitted
     if vmi is not None:
-        return Release.VMI_GONE if not answered and (vmi.deleting or vmi.phase in FINAL_PHASES) else None
+        ended = vmi.deleting or vmi.phase in FINAL_PHASES
+        return Release.VMI_GONE if ended and not _may_come(book, gpu_set.vmi.uid) else None
     if start is None:
         return Release.VMI_GONE
     if answered:
@@ -81,6 +82,18 @@ def _early(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> Release | None:
     if start.withdrawn:
         return Release.WITHDRAWN
     return Release.NEVER_SEEN if is_overdue(gpu_set, book.state.sessions.get(VMIS)) else None
+
+
+def _may_come(book: Book, uid: str) -> bool:
+    """Say whether a launcher that was answered may be on its way to a VMI that ended: not for ever.
+
+    It may have come and gone while nobody watched; a pod that is there, whatever it is, is waited for.
+    """
+    known = book.state.admitted.get(uid)
+    if known is None:
+        return False
+    pods = (book.state.pod(key) for key in book.index.pods_by_vmi.of(uid))
+    return book.state.now_ns < known.at_ns + ADMITTED_KEPT_NS or any(pod and not pod.ended for pod in pods)
 
 
 def _ended(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> Release | None:

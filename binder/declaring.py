@@ -2,11 +2,12 @@
 
 Counted whether anything runs or not, each unit once: what a VM starts counts within that VM, what a pool or a
 replica set makes within that, and each counts for the larger of what its template says and what is below it.
-Below a VM is what its VMI's set holds, below a pool its VMs. Held claims count by themselves, so an entry that
-names one counts nothing. Sums run along the line of tenants, as those of `binder.budgets` do.
+Below a VM is its VMI, which counts for the larger of its entries and what its set holds, below a pool its VMs. Held
+claims count by themselves, so an entry that names one counts nothing. Sums run along the line of tenants, as those of
+`binder.budgets` do.
 
 An owner is believed only where it is seen, in the same namespace, and of a kind that makes such objects: whoever
-writes an object writes its owner reference.
+writes an object writes its owner reference. So nothing is free of charge for the owner that it names.
 """
 
 from collections.abc import Iterable
@@ -122,10 +123,8 @@ class Declared:
         one = self.declarers.get(key)
         within = self.maker_of(one) if one is not None else ""
         held = self._held.get(key, NOTHING)
-        if one is None or (within and one.kind == VMIS):
-            units = held
-        else:
-            units = larger(one.units, held if one.kind == VMIS else self.below.get(key, NOTHING))
+        below = held if one is None or one.kind == VMIS else self.below.get(key, NOTHING)
+        units = larger(one.units, below) if one is not None else below
         self._put(key, _Counted(within, namespace, units) if units else None)
 
     def maker_of(self, one: Declarer) -> str:
@@ -161,11 +160,8 @@ class Declared:
         """Return how many units more would be declared if an object said this; what becomes less is left out."""
         now, within = self.counted.get(one.key), self.maker_of(one)
         known = now.units if now is not None else NOTHING
-        if one.kind == VMIS:
-            held = self._held.get(one.key, NOTHING)
-            then = held if within else larger(one.units, held)
-        else:
-            then = larger(one.units, self.below.get(one.key, NOTHING))
+        below = self._held if one.kind == VMIS else self.below
+        then = larger(one.units, below.get(one.key, NOTHING))
         more = {key: then.get(key, 0) - known.get(key, 0) for key in {**then, **known}}
         return {key: units for key, units in self._within(within, more).items() if units > 0}
 

@@ -10,7 +10,7 @@ from binder.evolve_skips import look_again
 from binder.licences import LICENCE_ACTIONS
 from binder.records import Kept
 from binder.skips import LEAVING_NS, STUCK_NS
-from binder.state import Admitted, GpuSet, Leaving, Skip, Touch
+from binder.state import Admitted, GpuSet, Leaving, Skip, Touch, awaits_launcher
 from schemas import decisions as d
 from schemas.events import Outcome
 from schemas.names import GATE
@@ -176,8 +176,12 @@ def wake(book: Book) -> None:
         if gpu_set is not None and gpu_set.leaving and gpu_set.leaving.at_ns + LEAVING_NS == at_ns:
             book.troubles.look(gpu_set.node)
         known = book.state.admitted.get(uid)
-        if known is not None and uid not in book.index.vmis and known.at_ns + ADMITTED_KEPT_NS <= now_ns:
-            book.store_admitted(uid, None)
+        if known is not None and known.at_ns + ADMITTED_KEPT_NS <= now_ns:
+            if uid not in book.index.vmis:
+                book.store_admitted(uid, None)
+            elif gpu_set is not None and awaits_launcher(gpu_set):
+                # To a VMI that ended none can come any more.
+                book.mark(uid)
     for uid in book.patience.ended():
         book.mark(uid)
         book.line_up(uid)

@@ -56,11 +56,13 @@ def starting(book: Book, spent: Spent) -> Iterator[d.Decision]:
     """Decide the starts that were asked for, in the order in which they were."""
     if not starts_due(book):
         return
-    for one in sorted(book.state.asked.values(), key=lambda asked: asked.sequence):
+    line = sorted(book.state.asked.values(), key=lambda asked: asked.sequence)
+    newest = {_vm(one.event.vmi): one.sequence for one in line}
+    for one in line:
         if spent.is_all():
             return
         if one.event.uid in book.state.asked:
-            yield from _start(book, one)
+            yield from _start(book, one, is_newest=newest[_vm(one.event.vmi)] == one.sequence)
 
 
 def dry(book: Book, event: StartRequest) -> d.SetBooked | d.Refused:
@@ -80,18 +82,17 @@ def _held_up(book: Book) -> Hold | None:
     return Hold.PAUSED if is_paused(book.state, book.settings) else None
 
 
-def _start(book: Book, one: AskedStart) -> Iterator[d.Decision]:
+def _start(book: Book, one: AskedStart, *, is_newest: bool) -> Iterator[d.Decision]:
     event, vmi = one.event, one.event.vmi
-    key = f"{vmi.namespace}/{vmi.name}"
     known = book.state.sets.get(vmi.uid)
     if known is not None and known.node:
         # Asked once more for one VMI: it has its place.
         yield d.SetBooked(event.request, known.vmi, known.claims, known.node, known.requests, known.held)
         return
-    if any(_is_newer(other, one, key) for other in book.state.asked.values()):
+    if not is_newest:
         yield refusal(event, Refusal.SUPERSEDED, "was asked for again since, and that request is the one that counts")
         return
-    for rival in book.starts.rivals(key, vmi.uid):
+    for rival in book.starts.rivals(_vm(vmi), vmi.uid):
         if rival.start is not None and rival.vmi.uid not in book.state.admitted:
             # One name is one VMI: the one before was never stored, or is not going to be (T18).
             yield d.SetReleased(rival.vmi, rival.node, Release.SUPERSEDED)
@@ -103,14 +104,13 @@ def _start(book: Book, one: AskedStart) -> Iterator[d.Decision]:
     yield _decided(book, _counted(book, event))
 
 
-def _is_newer(other: AskedStart, one: AskedStart, key: str) -> bool:
-    vmi = other.event.vmi
-    return other.sequence > one.sequence and f"{vmi.namespace}/{vmi.name}" == key
+def _vm(vmi: d.VmiId) -> str:
+    return f"{vmi.namespace}/{vmi.name}"
 
 
 def _is_run(book: Book, vmi: d.VmiId) -> bool:
     """Say whether an earlier VMI of that name is seen, or still has units: those may be what the new one needs."""
-    key = f"{vmi.namespace}/{vmi.name}"
+    key = _vm(vmi)
     view = book.state.vmi(key)
     return (view is not None and view.uid != vmi.uid) or any(one.node for one in book.starts.rivals(key, vmi.uid))
 

@@ -50,9 +50,11 @@ def read_start(raw: msgspec.Raw | bytes) -> Foreseen:
     selector = {names.SCHEDULABLE_LABEL: "true"}
     if spec.architecture:
         selector[names.ARCHITECTURE_LABEL] = spec.architecture
+    asked = amounts("spec.domain.resources", _declared(spec.domain))
     claims = [volume.claim() for volume in spec.volumes or ()]
     return Foreseen(
-        requests=amounts("spec.domain.resources", _declared(spec.domain)),
+        # KubeVirt refuses less than nothing, beside us and not before us: meanwhile it would make room on a node.
+        requests={name: amount for name, amount in asked.items() if amount > 0},
         node_selector=selector | (spec.node_selector or {}),
         terms=spec.affinity.required_terms() if spec.affinity else None,
         volumes=tuple(dict.fromkeys(claim for claim in claims if claim)),

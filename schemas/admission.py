@@ -57,6 +57,9 @@ POLICY_BINDING: Final = kinds.Resource(
 )
 POLICY_SUFFIX: Final = f".gpubinder.{names.DOMAIN}"
 
+# What puts a pod on its node, as the API server still takes it beside the subresource of pods.
+BINDING: Final = kinds.Resource("", "v1", "bindings", "Binding", namespaced=True)
+
 # Who the API server takes us for.
 SELF_REVIEW: Final = kinds.Resource(
     "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False

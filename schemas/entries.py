@@ -69,9 +69,14 @@ def _entry(index: int, item: object) -> ClassEntry | ClaimEntry:
 
 
 def _name(index: int, field: str, value: object) -> str:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
+    if not isinstance(value, str) or not is_object_name(value):
         raise MalformedEntries(index, field, "must be a Kubernetes object name (lower case, digits, '-', '.')")
     return value
+
+
+def is_object_name(text: str) -> bool:
+    """Say whether an object of Kubernetes can be called that: what can't be one names nothing that is there."""
+    return _NAME.fullmatch(text) is not None
 
 
 def _refuse_repeats(entries: tuple[ClassEntry | ClaimEntry, ...]) -> None:

@@ -1,10 +1,13 @@
 """The Kubernetes kinds this program reads or writes: group, version, plural, scope."""
 
+from urllib.parse import quote
+
 import msgspec
 
 GROUP = "cozystack.io"
 VERSION = "v1alpha1"
 RBAC_GROUP = "rbac.authorization.k8s.io"
+_IN_NAMES = ":"
 
 
 class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -26,10 +29,10 @@ class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Return the REST path: of all namespaces where `namespace` is empty."""
+        """Return the REST path: of all namespaces where `namespace` is empty. A name is one step of it always."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        middle = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
-        tail = f"/{name}" if name else ""
+        middle = f"/namespaces/{quote(namespace, safe=_IN_NAMES)}" if self.namespaced and namespace else ""
+        tail = f"/{quote(name, safe=_IN_NAMES)}" if name else ""
         sub = f"/{subresource}" if subresource else ""
         return f"{root}{middle}/{self.plural}{tail}{sub}"
 

@@ -31,9 +31,11 @@ def entry_of(side: str, field: str, key: str) -> str:
     return f"({side} != null && {there} ? {side}.metadata.{field}['{key}'] : '')"
 
 
-def label(side: str, key: str) -> str:
-    """Return the value of a label, '' where it is absent."""
-    return entry_of(side, "labels", key)
+def mark_of(side: str, field: str, key: str) -> str:
+    """Return a label or an annotation as a list: its value, or nothing. An empty value is there, too."""
+    value = f"{side}.metadata.{field}"
+    there = f"{side} != null && has({value}) && '{key}' in {value}"
+    return f"({there} ? [{value}['{key}']] : [])"
 
 
 def annotation(side: str, key: str) -> str:
@@ -84,13 +86,13 @@ KUBEVIRT_IS_KNOWN = f"has(params.data) && '{names.SETTING_KUBEVIRT}' in params.d
 
 
 def label_of(key: str) -> Callable[[str], str]:
-    """Return `label` of one key."""
-    return lambda side: label(side, key)
+    """Return `mark_of` one label."""
+    return lambda side: mark_of(side, "labels", key)
 
 
 def annotation_of(key: str) -> Callable[[str], str]:
-    """Return `annotation` of one key."""
-    return lambda side: annotation(side, key)
+    """Return `mark_of` one annotation."""
+    return lambda side: mark_of(side, "annotations", key)
 
 
 def finalizer_of(finalizer: str) -> Callable[[str], str]:

@@ -14,7 +14,7 @@ import msgspec
 from binder.deep import deeply
 from binder.kube import ApiError, Kube
 from schemas import names
-from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, parse_entries
+from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, is_object_name, parse_entries
 from schemas.events import Writable
 from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, KUBEVIRT, NAMESPACE, Resource
 from schemas.objects import ClaimView, ClassView, Foreseen, Gone, KubeVirtView, NamespaceView
@@ -161,9 +161,11 @@ class FreshReads:
         return classes | await self._by_name([name for name in theirs if name not in classes]), claims
 
     async def _by_name(self, classes: Iterable[str]) -> dict[str, ClassView | None]:
-        named = list(classes)
-        found = await asyncio.gather(*(_shared(self._classes, name, self._class).get() for name in named))
-        return dict(zip(named, found, strict=True))
+        found: dict[str, ClassView | None] = dict.fromkeys(classes)
+        # Claims are the tenants': what can't be a name is looked for nowhere, and is part of no path.
+        named = [name for name in found if is_object_name(name)]
+        views = await asyncio.gather(*(_shared(self._classes, name, self._class).get() for name in named))
+        return found | dict(zip(named, views, strict=True))
 
     async def _class(self, name: str) -> ClassView | None:
         body = await self._found(GPU_CLASS, "", name)

@@ -9,6 +9,9 @@ import msgspec
 
 from webhooks.reviews import TurnedAway
 
+LIMITED = "limited"
+"""What metrics count, and the desk knows, whoever came one too many by."""
+
 
 class _Queue(msgspec.Struct, eq=False):
     slots: asyncio.Semaphore
@@ -52,8 +55,8 @@ class NamespaceLimit:
 
 def _too_many(namespace: str, count: int) -> TurnedAway:
     return TurnedAway(
-        "limited",
+        LIMITED,
         HTTPStatus.TOO_MANY_REQUESTS,
         "TooManyRequests",
-        f"{count} starts with GPUs are being admitted in namespace {namespace} at this moment: try again later",
+        f"{count} requests for GPUs are being admitted in namespace {namespace} at this moment: try again later",
     )

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from schemas import names
 from schemas.admission import (
+    BINDING,
     CREATE,
     DELETE,
     UPDATE,
@@ -176,18 +177,21 @@ def _gates(where: str) -> Policy:
 
 
 def _bindings() -> Policy:
-    """A Binding's labels and annotations are copied onto its pod, past everything that guards pods."""
+    """A Binding's labels and annotations are copied onto its pod, past everything that guards pods.
+
+    It can be written below its pod, and as a kind of its own, which the API server serves still.
+    """
     marks = (
         *(cel.annotation_of(key) for key in (*_POD_MARKS, names.EPHEMERAL_ANNOTATION)),
         *(cel.label_of(key) for key in (names.REFERENCE_LABEL, *_KUBEVIRT_LABELS)),
     )
     return Policy(
         "bindings",
-        ((POD, "binding"),),
+        ((POD, "binding"), (BINDING, "")),
         (CREATE,),
         (
             Check(
-                " && ".join(f"{mark(cel.NEW)} == ''" for mark in marks),
+                " && ".join(f"{mark(cel.NEW)} == []" for mark in marks),
                 "a Binding carries no labels or annotations of KubeVirt or gpubinder: they would be written onto its "
                 "pod, where they stay as they were admitted",
             ),

@@ -26,7 +26,7 @@ from webhooks.answers import Answers
 from webhooks.asks import Asks, DryRuns, Request
 from webhooks.budget_desk import BudgetDesk
 from webhooks.evidence import FreshReads, Readers, named_in
-from webhooks.limits import NamespaceLimit
+from webhooks.limits import LIMITED, NamespaceLimit
 from webhooks.metrics import Metrics
 from webhooks.reviews import MalformedReview, Review, TurnedAway, allow, read_review, refers_to_gpus, refuse
 from webhooks.verdicts import Verdict, refused, unchecked, untouched
@@ -85,7 +85,9 @@ class Webhooks:
             kube, readers, timeout_s=self._patience.evidence_s, took=self.metrics.stage("evidence")
         )
         self._limit = NamespaceLimit(at_once=self._patience.at_once, waiting=self._patience.waiting)
-        self._budgets = BudgetDesk(self._fresh, self._limit, self._answer, home)
+        # Starts may be held for seconds: what is written beside them stands in a line of its own.
+        writes = NamespaceLimit(at_once=self._patience.at_once, waiting=self._patience.waiting)
+        self._budgets = BudgetDesk(self._fresh, writes, self._answer, home)
 
     async def run(self) -> None:
         """Follow the binder's answers for ever. Raises `UnreadableLog` where this version is too old for them."""
@@ -121,7 +123,10 @@ class Webhooks:
         return await self._verdict("starts", body, self._start)
 
     async def write_verdict(self, body: bytes) -> Verdict:
-        """Answer a review of a write that declares units: what can't be checked passes, with a warning (T20)."""
+        """Answer a review of a write that declares units: what can't be checked passes, with a warning (T20).
+
+        One too many of its namespace is refused while answers flow (T13).
+        """
         return await self._verdict("writes", body, self._budgets.write, self._patience.unchecked_s, open_=True)
 
     async def order_verdict(self, body: bytes) -> Verdict:
@@ -161,7 +166,8 @@ class Webhooks:
         except TurnedAway as no:
             uid = no.uid if isinstance(no, MalformedReview) and not uid else uid
             verdict = Verdict(no.verdict, refuse(uid, no.code, no.reason, no.message), readable=bool(uid))
-            if open_ and uid:
+            # A flood is no outage: else it would be a tenant's way past its budget.
+            if open_ and uid and (no.verdict != LIMITED or self._asks.trouble):
                 verdict = unchecked(uid, no.message)
             _log.info("admission.turned-away", uid=uid, about=about, reason=no.reason, why=no.message)
         except Exception:  # noqa: BLE001 - a bug must refuse one start, not hang the API server

@@ -86,9 +86,12 @@ def _release(state: State, decision: d.SetReleased) -> Iterator[str]:
         session = state.sessions["virtualmachineinstances"]
         if state.now_ns - start.at_ns < TIME_NS or session.progress <= start.due:
             yield f"{decision}: its VMI may still come (T18)"
-    answered = decision.vmi.uid in state.admitted
-    if gpu_set.node and not gpu_set.pod_uid and answered and decision.reason is not Release.VMI_GONE:
-        yield f"{decision}: a launcher was pinned there, and may be on its way"
+    answered = state.admitted.get(decision.vmi.uid)
+    if gpu_set.node and not gpu_set.pod_uid and answered is not None:
+        view = state.vmi(f"{decision.vmi.namespace}/{decision.vmi.name}")
+        is_there = view is not None and view.uid == decision.vmi.uid
+        if decision.reason is not Release.VMI_GONE or (is_there and state.now_ns - answered.at_ns < TIME_NS):
+            yield f"{decision}: a launcher was pinned there, and may be on its way"
 
 
 def undecided(state: State) -> list[str]:

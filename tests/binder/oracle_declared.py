@@ -43,13 +43,13 @@ def _all(state: State) -> list[tuple[str, Units]]:
         below = {}
         for vmi in vmis:
             if is_of(vmi, replica_set) and not any(is_of(vmi, vm) for vm in vms):
-                below = _plus(below, _held(state, vmi.namespace, vmi.uid))
+                below = _plus(below, _vmi(state, vmi))
         units = _larger(_template(replica_set.gpus, replica_set.replicas), below)
         found.append((replica_set.namespace, units))
     found += [(vm.namespace, _vm(state, vm, vmis)) for vm in vms if not any(is_of(vm, pool) for pool in pools)]
     for vmi in vmis:
         if not any(is_of(vmi, vm) for vm in vms) and not any(is_of(vmi, one) for one in sets):
-            found.append((vmi.namespace, _larger(_template(vmi.gpus, 1), _held(state, vmi.namespace, vmi.uid))))
+            found.append((vmi.namespace, _vmi(state, vmi)))
     seen = {(vmi.namespace, vmi.uid) for vmi in vmis}
     for uid, gpu_set in state.sets.items():
         if (gpu_set.vmi.namespace, uid) not in seen:
@@ -63,11 +63,15 @@ def is_of(one: VmView | VmiView, owner: VmView | PoolView | ReplicaSetView) -> b
 
 
 def _vm(state: State, vm: VmView, vmis: list[VmiView]) -> Units:
-    held: Units = {}
+    below: Units = {}
     for vmi in vmis:
         if is_of(vmi, vm):
-            held = _plus(held, _held(state, vmi.namespace, vmi.uid))
-    return _larger(_template(vm.gpus, 1), held)
+            below = _plus(below, _vmi(state, vmi))
+    return _larger(_template(vm.gpus, 1), below)
+
+
+def _vmi(state: State, vmi: VmiView) -> Units:
+    return _larger(_template(vmi.gpus, 1), _held(state, vmi.namespace, vmi.uid))
 
 
 def _held(state: State, namespace: str, uid: str) -> Units:

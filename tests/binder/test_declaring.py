@@ -101,6 +101,29 @@ def test_t25_a_vmi_that_somebody_writes_is_asked_about_for_itself(owner: VmView 
     assert reason(world.scene.send(write(VmiView("vm", "v", "", A, gpus=one, owner_uid="u")))) is None
 
 
+@pytest.mark.parametrize("kind", [VmView, ReplicaSetView])
+def test_what_names_an_owner_counts_for_no_less(kind: type[VmView] | type[ReplicaSetView]) -> None:
+    """B2: a tenant writes owner references: who names a VM or replica set that has its VMI is asked for its own units.
+
+    What an owner makes of its template is declared with it, once, and one that asks for more than that for more.
+    """
+    world = Tenancy()
+    world.budget(A, l40s=5)
+    world.scene.show(kind("owner", "owner", "", A, gpus=TWO))
+    made = VmiView("owner", "u1", "", A, gpus=TWO, owner_uid="owner")
+    assert reason(world.scene.send(write(made))) is None
+    world.scene.show(made)
+    assert declared(world.scene, A) == 2
+
+    forged = replace(made, name="forged", uid="u2")
+    assert reason(world.scene.send(write(forged))) is None
+    world.scene.show(forged)
+    assert declared(world.scene, A) == 4
+    assert reason(world.scene.send(write(replace(made, name="another", uid="u3")))) is Refusal.OVER_BUDGET
+    world.scene.remove("virtualmachineinstances", f"{A}/forged")
+    assert declared(world.scene, A) == 2
+
+
 def test_two_that_own_each_other_count_once_each() -> None:
     """B2: a circle of owners is no way to count nothing."""
     world = Tenancy()

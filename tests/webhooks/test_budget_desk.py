@@ -15,7 +15,7 @@ from schemas.admission import CREATE, SCALE, UPDATE
 from schemas.decisions import Decision
 from schemas.events import AnyEvent, OrderRequest, WriteRequest, decode_event
 from schemas.frames import Epoch, encode_record
-from schemas.kinds import CONFIGMAP, GPU_CLAIM, KUBEVIRT, VM, VM_POOL, VMI, Resource
+from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, KUBEVIRT, VM, VM_POOL, VMI, Resource
 from schemas.names import BUDGET_CLASS_PREFIX, SETTING_CONTROLLERS, SETTINGS_CONFIGMAP, TEMPLATE_LABEL
 from schemas.objects import BudgetView, PoolView, VmView
 from schemas.streams import DECISIONS, DECISIONS_EPOCH
@@ -240,6 +240,19 @@ async def test_a5_an_order_shows_its_class_and_its_namespace(books: Desk) -> Non
     assert (first.classes[0].name, first.home.name, first.home.vgpu) == ("l40s", "tenant-a", True)
     assert (second.classes, second.missing) == ((), ("ghost",))
     assert (there.reason, missing.reason) == ("OverMaximumCount", "ClassNotFound")
+
+
+@pytest.mark.parametrize(
+    "name", ["l40s?watch=true", "l40s/status", "..", "../namespaces/kube-system", "l40s#", "L 40S"]
+)
+async def test_what_can_be_no_name_is_looked_for_nowhere(books: Desk, name: str) -> None:
+    """O1, A3: a tenant writes the class of an order, and no path or query of ours with it: there is no such class."""
+    books.api.troubles[GPU_CLASS.plural] = ApiError(500, "InternalError", "")
+
+    answer = await ordered(books, claim(gpu_class=name))
+
+    assert (answer.code, answer.reason) == (403, "ClassNotFound")
+    assert not set("/?# ") & set(GPU_CLASS.path(name=name).removeprefix(f"{GPU_CLASS.path()}/"))
 
 
 @pytest.mark.parametrize("listed", [False, True])

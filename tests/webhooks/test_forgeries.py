@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from schemas.admission import BINDING
 from schemas.kinds import GPU_CLAIM, POD, SECRET, VMI
 from tests.cluster.api import APPLY, JSON_PATCH, MERGE, Api, Object, Refused
 from tests.cluster.controlplane import ControlPlane
@@ -77,6 +78,8 @@ CHANGES = (
             (meta(LABEL, CREATED_BY, "u9"), "launchers", KUBEVIRTS),
             (meta(LABEL, MIGRATION, "m9"), "launchers", KUBEVIRTS),
             (meta(ANNOTATION, EPHEMERAL, "true"), "launchers", KUBEVIRTS),
+            # A mark with an empty value is there as well.
+            (meta(LABEL, MIGRATION, ""), "launchers", KUBEVIRTS),
         )
     ),
     Change("launcher", {"spec": {"schedulingGates": []}}, "gates", "taken off by gpubinder alone"),
@@ -204,6 +207,7 @@ async def test_no_mark_is_put_on_at_create(stage: Stage) -> None:
     marks = {key: launcher["metadata"][key] for key in (LABEL, ANNOTATION, "ownerReferences")}
     creates: tuple[tuple[str, Object, str], ...] = (
         (GPU_CLAIM.path(namespace), claim({"name": "c", "labels": {TEMPLATE: "true"}}), "leave it as it is"),
+        (GPU_CLAIM.path(namespace), claim({"name": "c", "labels": {TEMPLATE: ""}}), "leave it as it is"),
         (GPU_CLAIM.path(namespace), claim({"name": "c", "finalizers": [FINALIZER]}), "by gpubinder alone"),
         (SECRET.path(namespace), {"metadata": {"name": "s", "labels": {COPY: "l40s"}}}, "a copy of a licence"),
         (BUDGETS.format(namespace), budget("mine"), "set by the platform alone"),
@@ -246,10 +250,11 @@ async def test_other_doors_to_a_pod_lead_nowhere(stage: Stage) -> None:
         *((ANNOTATION, key) for key in (GPUS, POLICY, ADMISSION, EPHEMERAL)),
         *((LABEL, key) for key in (REFERENCE, "kubevirt.io", CREATED_BY, MIGRATION)),
     ):
-        marks = {"metadata": {"name": name, field: {key: "x"}}, "target": target}
+        for door, value in ((f"{path}/binding", "x"), (f"{path}/binding", ""), (BINDING.path(here.namespace), "x")):
+            marks = {"metadata": {"name": name, field: {key: value}}, "target": target}
 
-        said = await denied(partial(here.tenant.create, f"{path}/binding", marks, **DRY))
-        assert refusal("bindings", said), (key, said)
+            said = await denied(partial(here.tenant.create, door, marks, **DRY))
+            assert refusal("bindings", said), (door, key, said)
     with pytest.raises(Refused, match="schedulingGates"):
         await here.tenant.create(f"{path}/binding", {"metadata": {"name": name}, "target": target}, **DRY)
     before = await here.admin.get(path)

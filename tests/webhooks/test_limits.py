@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.webhooks.given import opened, vmi
+from tests.webhooks.given import Desk, opened, until, vmi
+from tests.webhooks.test_budget_desk import vm, written
 from webhooks.limits import NamespaceLimit
 from webhooks.reviews import TurnedAway
 from webhooks.service import Patience
@@ -52,3 +53,39 @@ async def test_nothing_is_remembered_of_who_left() -> None:
             assert limit.namespaces == 1
 
     assert limit.namespaces == 0
+
+
+async def test_t13_a_flood_is_no_way_past_a_budget() -> None:
+    """T13, T20: one write too many of a namespace is refused while answers flow; in an outage it passes unchecked.
+
+    Starts of the namespace, which can be held for seconds, take no turn from its writes.
+    """
+    async with opened(Patience(at_once=1, waiting=0, answer_s=5.0, unchecked_s=1.0)) as desk:
+        desk.clerk.silent = True
+        start = asyncio.create_task(desk.vmi(vmi()))
+        await until_asked(desk, 1)
+        first = asyncio.create_task(written(desk, vm(1)))
+        await until_asked(desk, 2)
+        over = await written(desk, vm(9))
+        unanswered = await first
+
+        second = asyncio.create_task(written(desk, vm(2)))
+        await until_asked(desk, 3)
+        passed = await written(desk, vm(9))
+        assert (await second).allowed
+        start.cancel()
+        await asyncio.gather(start, return_exceptions=True)
+
+    assert (over.allowed, over.code, over.reason) == (False, 429, "TooManyRequests")
+    for one in (unanswered, passed):
+        assert one.allowed
+        assert one.warnings[0].startswith("GPU budgets were not checked: ")
+
+
+async def until_asked(desk: Desk, count: int) -> None:
+    """Wait until so many requests stand on EVENTS."""
+
+    async def there() -> bool:
+        return len(desk.events()) == count
+
+    await until(there)

@@ -82,6 +82,18 @@ async def test_a_start_is_asked_about_with_what_its_launcher_will_ask_for() -> N
         assert b"hunter2" not in b"".join(desk.events())
 
 
+async def test_a_start_asks_for_no_less_than_nothing() -> None:
+    """A12: amounts below zero, which KubeVirt refuses at the same moment, make no room on the booked node."""
+    body = stored()
+    body["spec"]["domain"] |= {"resources": {"requests": {"cpu": "-64", "memory": -5}}, "memory": {"guest": "-8Gi"}}
+    async with opened() as desk:
+        await start(desk, body)
+        body["spec"]["domain"]["resources"] = {"requests": {"cpu": "1"}}
+        await start(desk, body)
+
+        assert [one.launcher.requests for one in requests(desk)] == [{}, {"cpu": 1000}]
+
+
 @pytest.mark.parametrize("policy", ["Wait", "Schedule", ""])
 async def test_other_policies_are_not_asked_about(policy: str) -> None:
     """T18: only Refuse books at admission, whatever the API server's match condition lets through."""
