@@ -152,8 +152,9 @@ async def test_a_gpu_vm_starts_with_the_rights_of_the_chart_alone(
         assert "n1" in await release.pods.exec("binder", "gpubinder", "explain", f"{TENANT}/vm")
         assert json.loads(await release.pods.exec("binder", "gpubinder", "verify", "--json"))["anchored"]
         await _refused_and_upgraded(release, api, one)
-        await _off_and_back(release, api, one)
         release.pods.nobody_was_denied()
+        await _off_and_back(release, api, one)
+        release.pods.nobody_was_denied(ended=False)
         await _removed(release, api, one, before)
     await _forget_kinds(api)
     await api.delete(f"/api/v1/namespaces/{NAMESPACE}")

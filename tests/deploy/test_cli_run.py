@@ -15,7 +15,13 @@ from binder.kube_client import KubeClient
 from binder.stream_journal import JetStreamJournal
 from deploy.child import Child, fetch, free_ports
 from deploy.local import LocalNats, find_nats_server
-from schemas.admission import CONFIGURATION_NAME, POLICY_BINDING, VALIDATING_CONFIGURATION
+from schemas.admission import (
+    CONFIGURATION_NAME,
+    ORDER_WEBHOOK,
+    POLICY_BINDING,
+    START_WEBHOOK,
+    VALIDATING_CONFIGURATION,
+)
 from schemas.names import ANCHOR_CONFIGMAP
 from schemas.streams import EVENTS, EVENTS_TICK
 from tests.cluster.api import Api
@@ -172,7 +178,7 @@ async def test_roles_serve_and_leave_in_order(served: Served) -> None:
     configuration = await served.api.get(CONFIGURATION)
     assert configuration["webhooks"][0]["clientConfig"]["url"].startswith(f"https://127.0.0.1:{served.webhook_port}/")
     validating = await served.api.get(VALIDATING_CONFIGURATION.path(name=CONFIGURATION_NAME))
-    assert [one["name"] for one in validating["webhooks"]] == ["starts.gpubinder.cozystack.io"]
+    assert {START_WEBHOOK, ORDER_WEBHOOK} <= {one["name"] for one in validating["webhooks"]}
     policy = await served.api.get(POLICY_BINDING.path(name="status.gpubinder.cozystack.io"))
     assert policy["spec"]["paramRef"]["namespace"] == served.namespace
     held = (await served.api.get(leases))["items"]

@@ -159,7 +159,8 @@ async def table(api: Api, tenant: Tenant) -> Object:
 
 async def test_the_page_on_budgets_is_followed_word_for_word(program: Stack, family: Family) -> None:
     """`docs/budgets.md`: its manifest is taken as it stands, and its table is what the server shows of its example."""
-    manifest, shown = (PAGE.split("```")[number] for number in (1, 3))
+    manifest, *others = PAGE.split("```")[1::2]
+    shown = next(one for one in others if "get gpubudgets" in one)
     parent, child = family.parent, family.child
     body = yaml.safe_load(manifest)
     # The page's own manifest, taken by the server for a tenant; then the budgets of its example.
@@ -175,11 +176,11 @@ async def test_the_page_on_budgets_is_followed_word_for_word(program: Stack, fam
     await child.running("vm")
 
     head, row = (re.split(r"  +", line.strip()) for line in shown.strip().splitlines()[1:])
-    told = row[2].replace("tenant-a", parent.tenant)
+    told = row[3].replace("tenant-a", parent.tenant)
     await family.shows(child, row[1], told, "gpus")
     answer = await table(program.api, child)
     assert [column["name"].upper() for column in answer["columnDefinitions"]] == head
-    assert answer["rows"][0]["cells"][:3] == ["gpus", row[1], told]
+    assert answer["rows"][0]["cells"][:4] == ["gpus", row[1], row[2], told]
 
 
 async def edited(api: Api, path: str, hard: Object) -> Object:
