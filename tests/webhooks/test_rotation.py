@@ -13,7 +13,7 @@ from cryptography import x509
 
 from binder.kube_client import KubeClient
 from deploy.front_door import Door, FrontDoor
-from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VMI_PATH
+from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION, VMI_PATH
 from schemas.kinds import NAMESPACE, SECRET
 from schemas.names import WEBHOOK_TLS_SECRET
 from tests.cluster.api import Api
@@ -73,6 +73,8 @@ async def test_certificates_are_renewed_under_load(
             assert set(secret["data"]) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
     finally:
         await kube.close()
+        if await api.find(VALIDATING_CONFIGURATION.path(name=CONFIGURATION_NAME)) is not None:
+            await api.delete(VALIDATING_CONFIGURATION.path(name=CONFIGURATION_NAME))
         await api.delete(NAMESPACE.path(name=system))
 
 
