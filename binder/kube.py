@@ -7,6 +7,7 @@ the few fields they need.
 
 from collections.abc import AsyncIterator
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Protocol
 
 import msgspec
@@ -121,3 +122,13 @@ class Kube(Protocol):
     async def close(self) -> None:
         """Close every connection."""
         ...
+
+
+async def find(kube: Kube, resource: Resource, namespace: str, name: str) -> bytes | None:
+    """Return an object as it stands, None where it, or its kind, is not there. Raises `ApiError` for all else."""
+    try:
+        return await kube.get(resource, namespace, name)
+    except ApiError as error:
+        if error.code == HTTPStatus.NOT_FOUND:
+            return None
+        raise

@@ -125,12 +125,12 @@ def _where(resource: Resource, metadata: _Metadata) -> str:
     return f"{resource.kind} {place}{metadata.name}"
 
 
-async def listed(kube: Kube, resource: Resource) -> AsyncIterator[msgspec.Raw]:
-    """Yield every object of a kind; none where it is not served."""
+async def listed(kube: Kube, resource: Resource, namespace: str = "") -> AsyncIterator[msgspec.Raw]:
+    """Yield every object of a kind, of one namespace where that is said; none where it is not served."""
     token = ""
     while True:
         try:
-            page = await kube.list_page(resource, continue_token=token)
+            page = await kube.list_page(resource, namespace=namespace, continue_token=token)
         except ApiError as error:
             if error.code == _NOT_FOUND:
                 return

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 import structlog
 
-from binder.kube import ApiError, Kube, PatchKind
+from binder.kube import ApiError, Kube, PatchKind, find
 from deploy.kept_certificates import LOOK_SECONDS, KeptCertificates
 from deploy.standing_rules import put
 from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION
@@ -22,7 +22,6 @@ from webhooks.registration import configurations
 INJECTED_ANNOTATIONS: Final = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
 """Where cert-manager's injector writes the bundle: it and we would undo one another's writes."""
 _FORBIDDEN: Final = 403
-_NOT_FOUND: Final = 404
 
 _log = structlog.get_logger(__name__)
 
@@ -189,7 +188,7 @@ async def _registered(kube: Kube) -> list[_Webhook]:
 async def _stored(kube: Kube, resource: Resource) -> _Configuration | None:
     """Return what somebody else made, None also where we may not look: then they see to its bundle too."""
     try:
-        body = await _body(kube, resource)
+        body = await find(kube, resource, "", CONFIGURATION_NAME)
     except ApiError as error:
         if error.code != _FORBIDDEN:
             raise
@@ -198,17 +197,8 @@ async def _stored(kube: Kube, resource: Resource) -> _Configuration | None:
 
 
 async def _find(kube: Kube, resource: Resource) -> Any:  # noqa: ANN401 - any JSON
-    body = await _body(kube, resource)
+    body = await find(kube, resource, "", CONFIGURATION_NAME)
     return json.loads(body) if body is not None else None
-
-
-async def _body(kube: Kube, resource: Resource) -> bytes | None:
-    try:
-        return await kube.get(resource, "", CONFIGURATION_NAME)
-    except ApiError as error:
-        if error.code != _NOT_FOUND:
-            raise
-        return None
 
 
 def _within(wanted: Any, found: Any) -> bool:  # noqa: ANN401 - any JSON

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from binder.kube import ApiError, Kube
+from binder.kube import ApiError, Kube, find
 from schemas.kinds import SECRET
 from schemas.names import FIELD_MANAGER, MANAGED_BY_LABEL, WEBHOOK_TLS_SECRET
 from webhooks.certificates import (
@@ -120,14 +120,10 @@ class KeptCertificates:
 
     async def _read(self) -> tuple[str, Held]:
         """Return resourceVersion and content, '' and nothing where there is none."""
-        try:
-            secret = msgspec.json.decode(
-                await self._kube.get(SECRET, self._namespace, WEBHOOK_TLS_SECRET), type=_Secret
-            )
-        except ApiError as error:
-            if error.code != _NOT_FOUND:
-                raise
+        body = await find(self._kube, SECRET, self._namespace, WEBHOOK_TLS_SECRET)
+        if body is None:
             return "", Held()
+        secret = msgspec.json.decode(body, type=_Secret)
         return secret.metadata.resource_version, _held(secret.data or {})
 
     async def _store(self, version: str, held: Held) -> tuple[str, Held]:

@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 
-from binder.kube import ApiError, Kube, PatchKind
+from binder.kube import ApiError, Kube, PatchKind, find
 from binder.shown import listed
+from deploy.role_names import ELECTED
 from deploy.takeover import NotAdoptable, check_stopped
 from projector.finalizers import Guarded, relinquish
 from projector.verdicts import Kind
@@ -75,8 +76,8 @@ class _Object(msgspec.Struct):
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
-async def _all(kube: Kube, resource: k.Resource) -> AsyncIterator[_Object]:
-    async for raw in listed(kube, resource):
+async def _all(kube: Kube, resource: k.Resource, namespace: str = "") -> AsyncIterator[_Object]:
+    async for raw in listed(kube, resource, namespace):
         yield msgspec.json.decode(raw, type=_Object)
 
 
@@ -113,16 +114,9 @@ async def stop_deployments(kube: Kube, namespace: str) -> list[str]:
 
 
 async def _deployments(kube: Kube, namespace: str) -> AsyncIterator[_Object]:
-    token = ""
-    while True:
-        page = await kube.list_page(k.DEPLOYMENT, namespace=namespace, continue_token=token)
-        for raw in page.items:
-            one = msgspec.json.decode(raw, type=_Object)
-            if one.metadata.labels.get(PART_OF) == names.FIELD_MANAGER:
-                yield one
-        token = page.continue_token
-        if not token:
-            return
+    async for one in _all(kube, k.DEPLOYMENT, namespace):
+        if one.metadata.labels.get(PART_OF) == names.FIELD_MANAGER:
+            yield one
 
 
 async def await_stopped(kube: Kube, namespace: str) -> None:
@@ -162,8 +156,8 @@ class Leaving:
         await self._ours(k.GPU_BUDGET, "mirrored budget", _is_mirror)
         await self._ours(k.WORKLOAD, "usage record", _is_record)
         # 4. Last, what says that we are here: until then this can be begun anew.
-        for lease in ("binder", "ingest", "projector", "accounting"):
-            await self._delete(k.LEASE, self._namespace, f"{names.LEASE_PREFIX}{lease}")
+        for role in ELECTED:
+            await self._delete(k.LEASE, self._namespace, f"{names.LEASE_PREFIX}{role}")
         for secret in (names.DIGEST_KEY_SECRET, names.WEBHOOK_TLS_SECRET):
             await self._delete(k.SECRET, self._namespace, secret)
         if await self._settings_are_ours():
@@ -172,12 +166,9 @@ class Leaving:
 
     async def _settings_are_ours(self) -> bool:
         """Say whether the settings are those that `run` made: others belong to whoever installed them."""
-        try:
-            raw = await self._kube.get(k.CONFIGMAP, self._namespace, names.SETTINGS_CONFIGMAP)
-        except ApiError as error:
-            if error.code == _NOT_FOUND:
-                return False
-            raise
+        raw = await find(self._kube, k.CONFIGMAP, self._namespace, names.SETTINGS_CONFIGMAP)
+        if raw is None:
+            return False
         labels = msgspec.json.decode(raw, type=_Object).metadata.labels
         return labels.get(names.MANAGED_BY_LABEL) == names.FIELD_MANAGER
 

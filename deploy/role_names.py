@@ -11,3 +11,10 @@ class Role(StrEnum):
     PROJECTOR = "projector"
     WEBHOOKS = "webhooks"
     ACCOUNTING = "accounting"
+
+
+ELECTED = tuple(role for role in Role if role is not Role.WEBHOOKS)
+"""Roles that work under a lease; webhooks answer in every replica."""
+
+ESSENTIAL = tuple(role for role in ELECTED if role is not Role.ACCOUNTING)
+"""Roles that the log lives by; accounting may be somebody else's, and reads no log."""

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import msgspec
 
 from binder.anchor import Anchor, NotOurs
+from binder.election import holder_of
 from binder.journal import BatchJournal, Message, StreamInfo
-from binder.kube import ApiError, Kube
-from deploy.role_names import Role
+from binder.kube import Kube
+from deploy.role_names import ELECTED, ESSENTIAL, Role
 from deploy.watching.tails import snapshot_in
 from schemas.frames import Epoch, Frame, Record, decode_record
-from schemas.kinds import LEASE
 from schemas.names import LEASE_PREFIX
 from schemas.streams import DECISIONS, EVENTS, SNAPSHOT_MANIFEST, SNAPSHOTS
 
@@ -22,9 +22,6 @@ BEHIND_SECONDS = 30.0
 FULL = 0.8
 LOOK_BACK = 200
 """How far behind the end of DECISIONS a frame is looked for: epochs and skips may stand there."""
-ELECTED = (Role.BINDER, Role.INGEST, Role.PROJECTOR)
-"""Roles without which nothing goes on; accounting may be somebody else's, webhooks answer in every replica."""
-_NOT_FOUND = 404
 
 
 class StreamEnd(msgspec.Struct, frozen=True):
@@ -70,11 +67,7 @@ async def standing(journal: BatchJournal, kube: Kube | None, namespace: str) -> 
     log = await _log(journal, infos)
     manifest = await journal.last(SNAPSHOTS, SNAPSHOT_MANIFEST)
     snapshot = snapshot_in(manifest) if manifest is not None else None
-    leases = (
-        {str(role): await _holder(kube, namespace, role) for role in Role if role is not Role.WEBHOOKS}
-        if kube
-        else None
-    )
+    leases = {str(role): await _holder(kube, namespace, role) for role in ELECTED} if kube else None
     anchor, problem = await _anchor(kube, namespace) if kube else (None, "")
     streams = tuple(StreamEnd(name, one.last, one.bytes, one.bytes_max) for name, one in infos.items())
     found = (*_of_log(log, anchor, infos[DECISIONS].last), *_of_leases(leases), *_of_streams(streams))
@@ -125,22 +118,8 @@ def _age(message: Message) -> float:
     return max(datetime.now(UTC).timestamp() - message.stamp_ns / 1e9, 0.0)
 
 
-class _Spec(msgspec.Struct, rename="camel", frozen=True):
-    holder_identity: str | None = None
-
-
-class _Lease(msgspec.Struct, frozen=True):
-    spec: _Spec = _Spec()
-
-
 async def _holder(kube: Kube, namespace: str, role: Role) -> str:
-    try:
-        found = await kube.get(LEASE, namespace, f"{LEASE_PREFIX}{role}")
-    except ApiError as error:
-        if error.code == _NOT_FOUND:
-            return ""
-        raise
-    return msgspec.json.decode(found, type=_Lease).spec.holder_identity or ""
+    return (await holder_of(kube, namespace, f"{LEASE_PREFIX}{role}"))[0]
 
 
 async def _anchor(kube: Kube, namespace: str) -> tuple[int | None, str]:
@@ -164,7 +143,7 @@ def _of_log(log: Log, anchor: int | None, last: int) -> Iterable[str]:
 
 
 def _of_leases(leases: dict[str, str] | None) -> Iterable[str]:
-    for role in ELECTED:
+    for role in ESSENTIAL:
         if leases is not None and not leases[role]:
             yield f"nobody leads as {role}"
 

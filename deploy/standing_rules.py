@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from binder.kube import ApiError, Kube, PatchKind
+from binder.kube import ApiError, Kube, PatchKind, find
 from schemas import names
 from schemas.admission import ACCOUNT_PREFIX, POLICY, POLICY_BINDING, SELF_REVIEW
 from schemas.kinds import CONFIGMAP, KUBEVIRT, Resource
@@ -141,13 +141,8 @@ async def _warn_of_other_controllers(kube: Kube, namespace: str) -> None:
 
 
 async def _settings(kube: Kube, namespace: str) -> dict[str, str] | None:
-    try:
-        body = await kube.get(CONFIGMAP, namespace, names.SETTINGS_CONFIGMAP)
-    except ApiError as error:
-        if error.code == _NOT_FOUND:
-            return None
-        raise
-    return msgspec.json.decode(body, type=_Settings).data or {}
+    body = await find(kube, CONFIGMAP, namespace, names.SETTINGS_CONFIGMAP)
+    return (msgspec.json.decode(body, type=_Settings).data or {}) if body is not None else None
 
 
 async def _own_name(kube: Kube) -> str:

@@ -13,11 +13,11 @@ from binder.adopting import taking_over
 from binder.adoption_notes import conflicts, counted, not_booked, overbooked
 from binder.anchor import Anchor, NotOurs, prove_anchor
 from binder.book import Book
-from binder.election import LEASE_SECONDS
+from binder.election import LEASE_SECONDS, holder_of
 from binder.evolve import Spent, evolve_decision
 from binder.evolve_objects import observe
 from binder.journal import BatchJournal, Journal
-from binder.kube import ApiError, Kube
+from binder.kube import Kube
 from binder.logbook import LogReader, append_genesis
 from binder.shown import anywhere, in_status, listed
 from binder.snapshots import forget_snapshots
@@ -25,6 +25,7 @@ from binder.state import empty_state
 from binder.telling import told_decision
 from binder.tip import Tip
 from deploy.adopt import NotFresh, cluster_id, last_of, left_over, tip_of
+from deploy.role_names import ESSENTIAL
 from ingest.sources import Source, Unreadable, watched
 from schemas import decisions as d
 from schemas import kinds
@@ -33,9 +34,7 @@ from schemas.names import LEASE_PREFIX
 from schemas.objects import Gone, Stamp
 from schemas.streams import DECISIONS, EVENTS
 
-ROLES = ("binder", "ingest", "projector")
 LOOKED_AT = (kinds.NODE, kinds.POD, kinds.GPU_CLASS, kinds.GPU_CLAIM, kinds.VM, kinds.VMI)
-_NOT_FOUND = 404
 
 
 class NotAdoptable(NotFresh):
@@ -170,25 +169,6 @@ async def check_stopped(kube: Kube, namespace: str) -> None:
             raise NotAdoptable(f"the {role} runs, as {lease[0]}: stop every `gpubinder run` of this namespace first")
 
 
-class _Spec(msgspec.Struct, rename="camel"):
-    holder_identity: str | None = None
-    renew_time: str | None = None
-
-
-class _Lease(msgspec.Struct):
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
 async def _leases(kube: Kube, namespace: str) -> dict[str, tuple[str, str]]:
-    held: dict[str, tuple[str, str]] = {}
-    for role in ROLES:
-        try:
-            raw = await kube.get(kinds.LEASE, namespace, f"{LEASE_PREFIX}{role}")
-        except ApiError as error:
-            if error.code != _NOT_FOUND:
-                raise
-            continue
-        spec = msgspec.json.decode(raw, type=_Lease).spec
-        if spec.holder_identity:
-            held[role] = (spec.holder_identity, spec.renew_time or "")
-    return held
+    leases = {str(role): await holder_of(kube, namespace, f"{LEASE_PREFIX}{role}") for role in ESSENTIAL}
+    return {role: lease for role, lease in leases.items() if lease[0]}

@@ -7,13 +7,12 @@ from base64 import b64decode, b64encode
 import msgspec
 import structlog
 
-from binder.kube import ApiError, Kube
+from binder.kube import ApiError, Kube, find
 from ingest.backoff import Backoff
 from schemas.kinds import SECRET
 from schemas.licences import KEY_BYTES
 from schemas.names import DIGEST_KEY, DIGEST_KEY_SECRET, FIELD_MANAGER, MANAGED_BY_LABEL
 
-_NOT_FOUND = 404
 _CONFLICT = 409
 
 log = structlog.get_logger()
@@ -52,12 +51,9 @@ class DigestKey:
 
     async def _read(self) -> bytes:
         """Return the key, nothing where there is no such Secret."""
-        try:
-            body = await self._kube.get(SECRET, self._namespace, DIGEST_KEY_SECRET)
-        except ApiError as error:
-            if error.code == _NOT_FOUND:
-                return b""
-            raise
+        body = await find(self._kube, SECRET, self._namespace, DIGEST_KEY_SECRET)
+        if body is None:
+            return b""
         found = b64decode((msgspec.json.decode(body, type=_Secret).data or {}).get(DIGEST_KEY, ""), validate=True)
         if len(found) < KEY_BYTES:
             raise ValueError(DIGEST_KEY)

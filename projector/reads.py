@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
-from binder.kube import ApiError, Kube
+from binder.kube import ApiError, Kube, find
 from schemas.kinds import NAMESPACE, Resource
 from schemas.writes import SeenNamespace
 
@@ -16,13 +16,8 @@ async def read(kube: Kube, resource: Resource, namespace: str, name: str, shape:
 
     An answer that is no such object (a proxy's page) counts as not reached.
     """
-    try:
-        body = await kube.get(resource, namespace, name)
-    except ApiError as error:
-        if error.code == 404:
-            return None
-        raise
-    return decode(body, shape)
+    body = await find(kube, resource, namespace, name)
+    return decode(body, shape) if body is not None else None
 
 
 def decode(body: bytes, shape: type[T]) -> T:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from binder.deep import deeply
-from binder.kube import ApiError, Kube
+from binder.kube import ApiError, Kube, find
 from schemas import names
 from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, is_object_name, parse_entries
 from schemas.events import Writable
@@ -120,7 +120,7 @@ class FreshReads:
     async def owner(self, resource: Resource, namespace: str, name: str, deadline: float) -> Writable | Gone | None:
         """Read what declares units, as it stands: the owner of a Scale; None where it is not there (T20)."""
         async with self._in_time(deadline):
-            body = await self._found(resource, namespace, name)
+            body = await find(self._kube, resource, namespace, name)
         return self.declared(resource.plural, body) if body is not None else None
 
     def declared(self, plural: str, body: msgspec.Raw | bytes) -> Writable | Gone:
@@ -130,7 +130,7 @@ class FreshReads:
     async def settings(self, namespace: str, deadline: float) -> dict[str, str]:
         """Read the settings that policies take as their parameter; none where there are none."""
         async with self._in_time(deadline):
-            body = await self._found(CONFIGMAP, namespace, names.SETTINGS_CONFIGMAP)
+            body = await find(self._kube, CONFIGMAP, namespace, names.SETTINGS_CONFIGMAP)
         return _view(_settings.decode, body, "the settings").data or {} if body is not None else {}
 
     @asynccontextmanager
@@ -146,7 +146,7 @@ class FreshReads:
 
     async def _home(self, namespace: str) -> NamespaceView | None:
         """Read the namespace itself, for what it may have (A5)."""
-        body = await self._found(NAMESPACE, "", namespace)
+        body = await find(self._kube, NAMESPACE, "", namespace)
         return _view(self._readers.namespace, body, f"namespace {namespace}") if body is not None else None
 
     async def _entries(
@@ -168,20 +168,12 @@ class FreshReads:
         return found | dict(zip(named, views, strict=True))
 
     async def _class(self, name: str) -> ClassView | None:
-        body = await self._found(GPU_CLASS, "", name)
+        body = await find(self._kube, GPU_CLASS, "", name)
         return _view(self._readers.gpu_class, body, f"GPUClass {name}") if body is not None else None
 
     async def _claim(self, namespace: str, name: str) -> ClaimView | None:
-        body = await self._found(GPU_CLAIM, namespace, name)
+        body = await find(self._kube, GPU_CLAIM, namespace, name)
         return _view(self._readers.gpu_claim, body, f"GPUClaim {namespace}/{name}") if body is not None else None
-
-    async def _found(self, resource: Resource, namespace: str, name: str) -> bytes | None:
-        try:
-            return await self._kube.get(resource, namespace, name)
-        except ApiError as error:
-            if error.code == HTTPStatus.NOT_FOUND:
-                return None
-            raise
 
     async def _owners(self, resources: tuple[str, ...]) -> tuple[ClassView, ...]:
         if not resources:
@@ -209,7 +201,7 @@ class FreshReads:
     async def _here(self, namespace: str, name: str) -> bytes | None:
         """Return the resource of this name; None from now on where we may list alone."""
         try:
-            return await self._found(KUBEVIRT, namespace, name)
+            return await find(self._kube, KUBEVIRT, namespace, name)
         except ApiError as error:
             if error.code != HTTPStatus.FORBIDDEN:
                 raise
