@@ -7,6 +7,7 @@ thread only: Linux ties the death signal to the thread that forked.
 
 import ctypes
 import http.client
+import os
 import random
 import signal
 import socket
@@ -130,9 +131,14 @@ class Child:
             self.kill()
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP): connections stay open and nobody answers, as in a long stall."""
+        """Freeze it (SIGSTOP): connections stay open and nobody answers, as in a long stall.
+
+        Returns once its last thread stands still: the signal alone comes back while others still serve.
+        """
         self._process_signal(signal.SIGSTOP)
         self._paused = True
+        if self.running:
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let a paused process go on."""
