@@ -135,7 +135,7 @@ async def test_a_question_nobody_takes_fails_clearly(one: NatsStand, error_logs:
 
 
 async def test_who_begins_to_answer_is_heard_at_once_and_who_ended_no_more(one: NatsStand) -> None:
-    """T19: other connections know both as soon as `answer`, and what it returned, come back; five hundred times over."""
+    """T19: others know both as soon as `answer`, and what it returned, come back, five hundred times over."""
     asker, binder = await one.connect(), await one.connect()
 
     async def echo(question: bytes) -> bytes:
