@@ -22,6 +22,7 @@ from binder.stream_setup import create_streams
 from deploy.local import LocalNats, LocalNatsCluster, NatsServer
 from schemas.streams import STREAMS, StreamSpec
 from tests.binder.waiting import patient
+from tests.servers import stream_leader
 
 
 @dataclass
@@ -45,9 +46,7 @@ class NatsServers:
         """Return the server that leads a stream."""
         if isinstance(self.cluster, LocalNats):
             return self.cluster.server
-        page = await self.cluster.servers[0].page("/jsz?streams=true")
-        details = [entry for account in page["account_details"] for entry in account["stream_detail"]]
-        return self.cluster.named(next(entry["cluster"]["leader"] for entry in details if entry["name"] == stream))
+        return await stream_leader(self.cluster, stream)
 
     async def crash(self, stream: str) -> None:
         """Kill -9 the server that leads a stream and start it again at once."""
