@@ -7,6 +7,7 @@ thread only: Linux ties the death signal to the thread that forked.
 
 import ctypes
 import http.client
+import itertools
 import os
 import random
 import signal
@@ -19,9 +20,10 @@ from pathlib import Path
 
 # Below Linux's ephemeral range (32768 up), so that while a server is down no outgoing connection is
 # handed the port that it wants back.
-_PORTS = range(20000, 32000)
+PORTS = range(20000, 32000)
 _PR_SET_PDEATHSIG = 1
 _TAIL_BYTES = 4096
+_offers = itertools.cycle(random.sample(PORTS, len(PORTS)))
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -30,7 +32,7 @@ class ChildFailed(RuntimeError):
 
 
 def free_ports(count: int) -> list[int]:
-    """Return `count` different loopback TCP ports that nobody listens on.
+    """Return `count` different loopback TCP ports that nobody listens on, none twice before all were given.
 
     Another process may take one before its owner binds it: a server that reports the address as in
     use is given others.
@@ -38,7 +40,7 @@ def free_ports(count: int) -> list[int]:
     found: list[int] = []
     held: list[socket.socket] = []
     try:
-        for port in random.sample(_PORTS, len(_PORTS)):
+        for port in itertools.islice(_offers, len(PORTS)):
             probe = socket.socket()
             held.append(probe)
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -52,10 +54,16 @@ def free_ports(count: int) -> list[int]:
     finally:
         for probe in held:
             probe.close()
-    raise OSError(f"no {count} free ports in {_PORTS.start}-{_PORTS.stop - 1} on 127.0.0.1")
+    raise OSError(f"no {count} free ports in {PORTS.start}-{PORTS.stop - 1} on 127.0.0.1")
 
 
-def fetch(port: int, path: str, *, timeout: float = 2.0) -> tuple[int, bytes]:
+def offer(ports: range) -> None:
+    """Let `free_ports` choose among these alone: processes that start servers side by side keep apart."""
+    global PORTS, _offers
+    PORTS, _offers = ports, itertools.cycle(random.sample(ports, len(ports)))
+
+
+def fetch(port: int, path: str, *, timeout: float = 10.0) -> tuple[int, bytes]:
     """GET a loopback page: (HTTP status, body). Raises OSError when nobody answers. Knows no proxies."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:

@@ -15,6 +15,7 @@ from binder.book import Book
 from binder.evolve import may_place
 from binder.explain import Explanation, explain
 from binder.follower import Follower
+from binder.journal import Unavailable, Unclear
 from binder.kube import Kube, PatchKind
 from binder.snapshot import state_digest
 from deploy.adopt import adopt_fresh
@@ -29,9 +30,12 @@ from schemas.reasons import Wait
 from schemas.streams import DECISIONS, EVENTS
 
 NAMESPACE = "gpubinder-system"
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 QUIET_S = 1.5
 """What is not decided after so much silence was refused, or is none of ours."""
+
+SILENCE_S = 60.0
+"""What has to come is given up after so much silence."""
 
 REST_S = 0.1
 
@@ -65,6 +69,7 @@ class Demo:
         self._cluster, self._api, self._place = cluster, cluster.api, place
         self._follower = Follower(place.journal)
         self._news = asyncio.Event()
+        self._folded = self._follower.tip
         self.refused: dict[tuple[str, str], str] = {}
 
     @property
@@ -82,24 +87,38 @@ class Demo:
         async for step in self._follower.steps():
             for _, decision in step.decided:
                 self._hear(decision)
+            self._folded = self._follower.tip
             self._news.set()
 
     def _hear(self, decision: Decision) -> None:
         if isinstance(decision, Refused):
             self.refused[decision.namespace, decision.name] = decision.message
 
-    async def until(self, reached: Callable[[], bool], *, quiet_s: float = PATIENCE_S) -> bool:
-        """Wait until a thing is so; False after so much silence, or when patience ends."""
+    async def until(self, reached: Callable[[], bool], *, quiet_s: float = SILENCE_S) -> bool:
+        """Wait until a thing is so; False after so much silence, or when patience ends.
+
+        Silence is counted in looks, not by the clock: a machine that stands still for seconds has looked once.
+        """
         loop = asyncio.get_running_loop()
-        end = loop.time() + PATIENCE_S
+        end, silent = loop.time() + PATIENCE_S, 0
         while not reached():
             self._news.clear()
             try:
-                async with asyncio.timeout(min(quiet_s, end - loop.time())):
+                async with asyncio.timeout(REST_S):
                     await self._news.wait()
+                silent = 0
             except TimeoutError:
-                return reached()
+                silent = 0 if await self._is_behind() else silent + 1
+                if silent * REST_S >= quiet_s or loop.time() >= end:
+                    return reached()
         return True
+
+    async def _is_behind(self) -> bool:
+        """Say whether something is stored that was not decided yet; a slow disk answers late."""
+        try:
+            return (await self._place.journal.info(EVENTS)).last > self._folded.covers_to
+        except (Unavailable, Unclear):
+            return True
 
     async def ready(self) -> None:
         """Wait until the binder has seen everything and may place."""
@@ -196,13 +215,18 @@ class Demo:
         """Wait until what was written has come back, and all that came is covered by the log."""
         covered = -1
         while covered != (covered := (await self._place.journal.info(EVENTS)).last):
-            await self.until(lambda last=covered: self._follower.tip.covers_to >= last)  # type: ignore[misc]  # a loop's own
+            await self.until(lambda last=covered: self._folded.covers_to >= last)  # type: ignore[misc]  # a loop's own
+            await asyncio.sleep(REST_S)
+
+    async def follow_to_the_end(self) -> None:
+        """Wait until all is folded that the log holds; what was on its way when its writers ended may still come."""
+        end = -1
+        while end != (end := (await self._place.journal.info(DECISIONS)).last):
+            await self.until(lambda last=end: self._folded.sequence >= last)  # type: ignore[misc]  # a loop's own
             await asyncio.sleep(REST_S)
 
     async def prove(self) -> Proof:
         """Replay the log from its first message, derive each decision again, and compare with what was lived."""
-        last = (await self._place.journal.info(DECISIONS)).last
-        await self.until(lambda: self._follower.tip.sequence >= last)
         auditor = Auditor(self._place.journal)
         report = await auditor.verify(await Anchor(self._place.kube, NAMESPACE).read())
         live = state_digest(self.book.state)
@@ -235,9 +259,12 @@ async def staged(objects: Iterable[Obj], place: Callable[[Kube], Place]) -> Asyn
     webhooks = here.webhooks()
     cluster.register(webhooks)
     demo = Demo(cluster, here)
-    parts = (demo.follow(), run_binder(here, here.binder()), run_ingest(here), run_projector(here), webhooks.run())
-    async with running(*parts) as also:
-        await demo.ready()
-        for part in cluster.parts():
-            also(part)
-        yield demo
+    parts = (run_binder(here, here.binder()), run_ingest(here), run_projector(here), webhooks.run())
+    async with running(demo.follow()):
+        async with running(*parts) as also:
+            await demo.ready()
+            for part in cluster.parts():
+                also(part)
+            yield demo
+        # Whoever compares what was lived with the log has to have lived all of it.
+        await demo.follow_to_the_end()

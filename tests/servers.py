@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from deploy.local import LocalNats, LocalNatsCluster, NatsServer
 
-LED_SECONDS = 60.0
+LED_SECONDS = 120.0
 
 
 @pytest_asyncio.fixture
@@ -33,13 +33,21 @@ async def stream_leader(cluster: LocalNatsCluster, stream: str) -> NatsServer:
     """Wait until a stream has a leader and return that member. Raises TimeoutError."""
     async with asyncio.timeout(LED_SECONDS):
         while True:
-            member = next(server for server in cluster.servers if server.child.running)
-            page = await member.page("/jsz?streams=true")
-            details = [entry for account in page["account_details"] for entry in account["stream_detail"]]
-            leaders = [entry["cluster"].get("leader", "") for entry in details if entry["name"] == stream]
-            if any(leaders):
-                return cluster.named(leaders[0])
+            for member in cluster.servers:
+                # Others may still name the one before.
+                if await _leader_told(member, stream) == member.name:
+                    return member
             await asyncio.sleep(0.05)
+
+
+async def _leader_told(member: NatsServer, stream: str) -> str:
+    """Return whom a member takes for the stream's leader, '' where it does not answer or knows none."""
+    try:
+        page = await member.page("/jsz?streams=true")
+    except OSError:
+        return ""
+    details = [entry for account in page.get("account_details", ()) for entry in account.get("stream_detail", ())]
+    return next((entry.get("cluster", {}).get("leader", "") for entry in details if entry["name"] == stream), "")
 
 
 @pytest.hookimpl(tryfirst=True)

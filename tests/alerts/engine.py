@@ -20,7 +20,7 @@ SOURCES = Path(__file__).parent / "promrules"
 RULES = Path(__file__).parents[2] / "deploy" / "alerts"
 INTERVAL_SECONDS = 30.0
 _BUILD_SECONDS = 1500
-_RUN_SECONDS = 120
+_RUN_SECONDS = 240
 
 
 class Alert(msgspec.Struct, frozen=True):

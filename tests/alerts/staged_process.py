@@ -12,6 +12,7 @@ from deploy.log_lines import Form, Level, configure
 from schemas.kinds import GPU_CLASS, SECRET
 from schemas.names import LICENCE_TOKEN_KEY
 from tests.deploy.watched_stage import NAMESPACE, Stage, settled, stage
+from tests.ports import keep_apart
 
 PORT_FILE = "port"
 TOKEN = "a-licence-token-of-the-hoster"
@@ -41,5 +42,6 @@ async def license_a_class(here: Stage) -> None:
 
 
 if __name__ == "__main__":
+    keep_apart()
     configure(Form.JSON, Level.DEBUG)
     asyncio.run(serve(Path(sys.argv[1])))

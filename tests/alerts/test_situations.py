@@ -87,7 +87,7 @@ async def test_the_leader_is_killed(tmp_path: Path) -> None:
             assert child.running, child.failure("ended")
             return (tmp_path / PORT_FILE).read_text() if (tmp_path / PORT_FILE).exists() else None
 
-        port = int(await until(told, seconds=120))
+        port = int(await until(told, seconds=240))
         alive = Scrape((await asyncio.to_thread(fetch, port, "/metrics", timeout=20))[1].decode())
     finally:
         child.kill()

@@ -22,6 +22,7 @@ from binder.stream_setup import create_streams
 from deploy.local import LocalNats, LocalNatsCluster, NatsServer
 from schemas.streams import STREAMS, StreamSpec
 from tests.binder.waiting import patient
+from tests.servers import stream_leader
 
 
 @dataclass
@@ -45,9 +46,7 @@ class NatsServers:
         """Return the server that leads a stream."""
         if isinstance(self.cluster, LocalNats):
             return self.cluster.server
-        page = await self.cluster.servers[0].page("/jsz?streams=true")
-        details = [entry for account in page["account_details"] for entry in account["stream_detail"]]
-        return self.cluster.named(next(entry["cluster"]["leader"] for entry in details if entry["name"] == stream))
+        return await stream_leader(self.cluster, stream)
 
     async def crash(self, stream: str) -> None:
         """Kill -9 the server that leads a stream and start it again at once."""
@@ -73,9 +72,9 @@ class NatsStand:
         """Return a journal over a connection of its own."""
         return JetStreamJournal(await self.connect(*urls, call_seconds=call_seconds))
 
-    async def fresh(self, streams: tuple[StreamSpec, ...] = STREAMS) -> JetStreamJournal:
+    async def fresh(self, streams: tuple[StreamSpec, ...] = STREAMS, *, call_seconds: float = 5.0) -> JetStreamJournal:
         """Make the streams anew and return a journal."""
-        journal = await self.journal()
+        journal = await self.journal(call_seconds=call_seconds)
         for spec in streams:
             await patient(partial(_delete, journal, spec.name))
         await patient(partial(create_streams, journal, replicas=self.servers.replicas, streams=streams))
@@ -161,6 +160,7 @@ async def journal(place: NatsServers | Callable[[], MemoryJournal]) -> AsyncIter
         yield place()
         return
     held = NatsStand(place)
-    yield await held.fresh()
+    # Nobody fails here: an answer that is late on a busy machine is an answer.
+    yield await held.fresh(call_seconds=120.0)
     await held.close()
     assert not held.fatal

@@ -11,6 +11,7 @@ from binder.election import Election
 from deploy.world.apiserver import ApiServer
 from deploy.world.clock import WallClock
 from schemas.kinds import LEASE, NAMESPACE, Resource
+from tests.binder.waiting import SECONDS
 
 HOME = "gpubinder"
 
@@ -59,7 +60,7 @@ async def test_a_lease_whose_renewal_was_broken_off_is_given_back(monkeypatch: p
         await asyncio.Event().wait()
 
     electing = asyncio.create_task(Election(api, HOME, "binder", "a").lead(work))
-    await asyncio.wait_for(api.stored.wait(), 10)
+    await asyncio.wait_for(api.stored.wait(), SECONDS)
     electing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await electing
@@ -84,8 +85,8 @@ async def test_a_renewal_that_fails_of_no_servers_answer_is_not_silent(monkeypat
             cancelled.set()
 
     electing = asyncio.create_task(Election(api, HOME, "binder", "a").lead(work))
-    await asyncio.wait_for(began.wait(), 10)
+    await asyncio.wait_for(began.wait(), SECONDS)
     api.spoiled = 1
     with pytest.raises(msgspec.ValidationError, match="metadata"):
-        await asyncio.wait_for(electing, 10)
+        await asyncio.wait_for(electing, SECONDS)
     assert cancelled.is_set()

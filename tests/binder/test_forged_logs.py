@@ -95,7 +95,11 @@ async def rerun(path: Path) -> bool:
 WRONG = (b"-1", b"9" * 30, b'"\\ud800"', b"null", b"[]", b"{}", b'"x"', b"0", b"[" * 5_000)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(place=st.integers(0, 10**6), wrong=st.sampled_from(WRONG), at=st.integers(0, 10**6), bit=st.integers(0, 7))
 async def test_a_spoiled_slice_is_no_slice_or_a_finding(
     tmp_path: Path, place: int, wrong: bytes, at: int, bit: int

@@ -121,7 +121,10 @@ async def test_a_question_nobody_takes_fails_clearly(one: NatsStand, error_logs:
     with pytest.raises(Unavailable, match="nobody answers"):
         await asker.ask(ASK_DRY_RUN, b"", seconds=30)
 
+    heard = asyncio.Event()
+
     async def fail(question: bytes) -> bytes:
+        heard.set()
         raise KeyError(question)
 
     stop = await binder.answer(ASK_DRY_RUN, "binders", fail)
@@ -129,6 +132,7 @@ async def test_a_question_nobody_takes_fails_clearly(one: NatsStand, error_logs:
     with pytest.raises(Unclear, match=r"no answer within 0\.5 s"):
         await asker.ask(ASK_DRY_RUN, b"", seconds=0.5)
 
+    await heard.wait()
     await stop()
     with pytest.raises(Unavailable):
         await asker.ask(ASK_DRY_RUN, b"", seconds=30)

@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestServer
 from binder.kube import ApiError, Cause, PatchKind, WatchEvent
 from binder.kube_client import READ_RETRIES, KubeClient
 from schemas.kinds import CONFIGMAP, GPU_CLAIM
+from tests.binder.waiting import SECONDS
 from tests.cluster.users import write_kubeconfig
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -122,8 +123,8 @@ async def test_a_cut_watch_is_unreachable(tmp_path: Path) -> None:
 async def test_a_silent_watch_ends(tmp_path: Path) -> None:
     """A watch that says nothing for `idle_seconds` ends, as if the server had ended it."""
     line = b'{"type":"BOOKMARK","object":{}}\n'
-    async with talking(tmp_path, streaming(line, silent=True), idle_seconds=0.05) as client:
-        async with asyncio.timeout(10):
+    async with talking(tmp_path, streaming(line, silent=True), idle_seconds=2.0) as client:
+        async with asyncio.timeout(SECONDS):
             assert [event.type for event in await watched(client)] == ["BOOKMARK"]
 
 
@@ -285,7 +286,7 @@ async def test_connections_are_bounded_and_watches_do_not_count(tmp_path: Path) 
 
     async with talking(tmp_path, answer, connections=4) as client:
         watches = [asyncio.create_task(watched(client)) for _ in range(6)]
-        await asyncio.wait_for(watching.wait(), 10)
+        await asyncio.wait_for(watching.wait(), SECONDS)
         await asyncio.gather(*(client.get(CONFIGMAP, "default", "a") for _ in range(40)))
         for watch in watches:
             watch.cancel()

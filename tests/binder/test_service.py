@@ -30,7 +30,7 @@ from schemas.streams import DECISIONS, DECISIONS_EPOCH, EVENTS, EVENTS_TICK, EVE
 from tests.binder.leading import GENESIS
 from tests.binder.scene import Scene, launcher
 from tests.binder.test_heart_bounds import RESOURCE, a_scene, a_vmi
-from tests.binder.waiting import eventually, true
+from tests.binder.waiting import SECONDS, eventually, true
 
 HOME = "gpubinder"
 SLOW_S = 0.05
@@ -158,7 +158,7 @@ async def test_a_leader_without_anchor_or_time_stops_and_says_so(
         for number, (_, _, body, _) in enumerate(a_waiting_vm().log):
             await journal.append(EVENTS, f"{EVENTS_WATCH}.any", body, message_id=f"e{number}")
         with pytest.raises(error):
-            await asyncio.wait_for(leading, 20)
+            await asyncio.wait_for(leading, SECONDS)
 
 
 def a_waiting_vm() -> Scene:

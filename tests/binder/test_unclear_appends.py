@@ -239,7 +239,7 @@ async def test_a_thousand_frames_through_a_lossy_line(stand: NatsStand) -> None:
 
 async def test_both_codes_of_a_conflict_are_one_answer(stand: NatsStand) -> None:
     """C39: 10071 and 10164 both mean another tail; the servers answer with either."""
-    journal = await stand.fresh()
+    journal = await stand.fresh(call_seconds=120.0)
     expected = {"Nats-Expected-Last-Subject-Sequence": "0"}
     results = await asyncio.gather(
         *(

@@ -8,7 +8,7 @@ from binder.journal import Unavailable, Unclear
 
 Answer = TypeVar("Answer")
 
-SECONDS = 60.0
+SECONDS = 120.0
 """How long a test waits for what must come."""
 
 

@@ -109,4 +109,4 @@ def _await_leader(servers: Sequence[NatsServer]) -> None:
     def led() -> bool:
         return all(server.read("/jsz").get("meta_cluster", {}).get("leader") for server in servers)
 
-    servers[0].child.await_answer(led, what="led", seconds=60.0)
+    servers[0].child.await_answer(led, what="led", seconds=120.0)

@@ -19,7 +19,7 @@ from tests.cluster.users import User, binding
 Object = dict[str, Any]
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _REQUEST_SECONDS = 30.0
-_SERVED_SECONDS = 60.0
+_SERVED_SECONDS = 180.0
 
 
 def exchange(

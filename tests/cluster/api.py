@@ -113,7 +113,7 @@ class Api:
                 yield event
 
     async def until(
-        self, path: str, holds: Callable[[Object | None], bool], seconds: float = 30.0, *, allow: int = 404
+        self, path: str, holds: Callable[[Object | None], bool], seconds: float = 120.0, *, allow: int = 404
     ) -> Object | None:
         """Poll an object until `holds`; None while the answer is `allow`. TimeoutError shows its last state."""
         deadline = time.monotonic() + seconds

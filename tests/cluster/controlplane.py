@@ -21,8 +21,8 @@ from tests.cluster.build import COMPONENTS, Programs, obtain
 from tests.cluster.certificates import Authority, key_pem, private_key
 from tests.cluster.users import User
 
-_START_SECONDS = 60.0
-_REQUEST_SECONDS = 10.0
+_START_SECONDS = 180.0
+_REQUEST_SECONDS = 30.0
 _UNTHROTTLED = ("--kube-api-qps=5000", "--kube-api-burst=5000")
 _ETCD, _APISERVER, _CONTROLLERS, _SCHEDULER = COMPONENTS
 _SERVICE_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"

@@ -109,4 +109,4 @@ async def nothing_of_ours(api: Api) -> None:
                 await api.delete(path)
             with suppress(Refused):
                 await api.patch(path, {"metadata": {"finalizers": None}})
-        await api.until(listed, lambda found: found is not None and not found["items"], seconds=60.0)
+        await api.until(listed, lambda found: found is not None and not found["items"], seconds=180.0)

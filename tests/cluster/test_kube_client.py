@@ -19,7 +19,7 @@ APISERVER = "kube-apiserver"
 async def client(control_plane: ControlPlane) -> AsyncIterator[KubeClient]:
     """A client that loses patience soon."""
     kubeconfig = str(control_plane.kubeconfig(users.GPUBINDER))
-    client = await KubeClient.connect(kubeconfig=kubeconfig, request_seconds=2)
+    client = await KubeClient.connect(kubeconfig=kubeconfig, request_seconds=5)
     yield client
     await client.close()
 
@@ -40,7 +40,7 @@ async def test_a_restarted_server_ends_watches_and_serves_again(
         await client.list_page(NODE)
     assert (caught.value.code, caught.value.reason) == (0, "Unreachable")
     await control_plane.revive(APISERVER)
-    ended = (await asyncio.wait_for(asyncio.gather(watch, return_exceptions=True), 30))[0]
+    ended = (await asyncio.wait_for(asyncio.gather(watch, return_exceptions=True), 120))[0]
     assert isinstance(ended, list) or (isinstance(ended, ApiError) and ended.code == 0)
     assert (await client.list_page(CONFIGMAP)).resource_version
 

@@ -20,7 +20,7 @@ from tests.cluster.certificates import Authority
 
 Review = Callable[[Obj], Awaitable[Obj]]
 _COLLECTION = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
-_WAIT_SECONDS = 30.0
+_WAIT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)

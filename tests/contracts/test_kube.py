@@ -159,7 +159,7 @@ async def test_a_watch_begins_where_it_was_told_to(world: World) -> None:
 async def test_a_watch_tells_what_is_written_while_it_waits(world: World) -> None:
     """A write that comes while the watch is open comes down it."""
     version = await world.version()
-    stream = world.kube.watch(CONFIGMAP, resource_version=version, timeout_seconds=20, namespace=world.namespace)
+    stream = world.kube.watch(CONFIGMAP, resource_version=version, timeout_seconds=120, namespace=world.namespace)
     await world.create(config_map("a"))
     first = await anext(stream)
     await world.create(config_map("b"))
@@ -205,7 +205,7 @@ async def test_a_watch_that_is_left_leaves_nothing_behind(world: World) -> None:
     version = await world.version()
     await world.create(config_map("a"))
     for _ in range(3):
-        stream = world.kube.watch(CONFIGMAP, resource_version=version, timeout_seconds=20, namespace=world.namespace)
+        stream = world.kube.watch(CONFIGMAP, resource_version=version, timeout_seconds=120, namespace=world.namespace)
         async with aclosing(stream) as events:  # type: ignore[type-var]  # both servers give generators
             assert (await anext(events)).type == "ADDED"
 
@@ -237,7 +237,7 @@ async def test_lists_and_watches_of_one_label(world: World) -> None:
     page = await world.kube.list_page(labelled, namespace=world.namespace)
 
     stream = world.kube.watch(
-        labelled, resource_version=page.resource_version, timeout_seconds=20, namespace=world.namespace
+        labelled, resource_version=page.resource_version, timeout_seconds=120, namespace=world.namespace
     )
     await world.merge("plain", {"metadata": {"labels": marked}})
     await world.create(config_map("other"))

@@ -112,7 +112,7 @@ class World:
     async def watched(self, version: str, until: Callable[[str, Object], bool]) -> list[tuple[str, Object]]:
         """Follow the ConfigMaps from a version on, up to the first event that `until` holds for."""
         seen: list[tuple[str, Object]] = []
-        events = self.kube.watch(CONFIGMAP, resource_version=version, timeout_seconds=20, namespace=self.namespace)
+        events = self.kube.watch(CONFIGMAP, resource_version=version, timeout_seconds=120, namespace=self.namespace)
         async with aclosing(events) as stream:  # type: ignore[type-var]  # both servers give generators
             async for event in stream:
                 seen.append((event.type, read(event.object)))
@@ -120,7 +120,7 @@ class World:
                     return seen
         raise AssertionError(f"the watch ended before it came: {seen}")
 
-    async def eventually(self, holds: Callable[[], Awaitable[bool]], seconds: float = 30.0) -> None:
+    async def eventually(self, holds: Callable[[], Awaitable[bool]], seconds: float = 120.0) -> None:
         """Ask again and again until it holds. Raises TimeoutError."""
         deadline = time.monotonic() + seconds
         while not await holds():

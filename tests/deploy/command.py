@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from deploy.cli import app
 
 PROGRAM = Path(sys.executable).with_name("gpubinder")
-SECONDS = 120
+SECONDS = 240
 
 
 class Ran(msgspec.Struct, frozen=True):

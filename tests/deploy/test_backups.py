@@ -21,12 +21,15 @@ async def test_a_copied_store_verifies_replays_and_explains(nats: LocalNats, tmp
     words = ("--data", str(tmp_path / "copy"))
     verified = await asyncio.to_thread(gpubinder, "verify", "--no-anchor", "--json", *words)
     replayed = await asyncio.to_thread(gpubinder, "replay", "--json", *words)
-    stands = await asyncio.to_thread(gpubinder, "status", "--no-cluster", *words)
+    stands = await asyncio.to_thread(gpubinder, "status", "--no-cluster", "--json", *words)
     explained = await asyncio.to_thread(gpubinder, "explain", "tenant-umbra/archive", *words)
 
     assert verified.code == 0, verified.err
     assert verified.json["whole"]
     assert verified.json["log_through"] >= ends[DECISIONS]
-    assert (stands.code, "nothing stands in the way" in stands.out) == (0, True), stands.out + stands.err
+    # Inputs of the last moment are undecided in the copy, and by now nobody may have led for long.
+    troubles = [one for one in stands.json["troubles"] if "wait for a decision" not in one]
+    assert stands.json["log"]["log_id"]
+    assert troubles == []
     assert replayed.code == 0, replayed.err
     assert "VolumeOnOtherNode" in explained.out

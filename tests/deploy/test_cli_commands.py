@@ -129,7 +129,7 @@ async def test_a_command_is_told_to_nobody_who_can_not_read_it(place: Place) -> 
     await open_epoch(place.journal, older)
 
     with pytest.raises(NotAnswered, match=r"the leader \(0.0\) does not read commands"):
-        await command(place.journal, Command(Order.PAUSE, "ops"), seconds=1)
+        await command(place.journal, Command(Order.PAUSE, "ops"), seconds=60)
     assert (await place.journal.info(EVENTS)).last == 0
 
 
@@ -150,7 +150,7 @@ async def test_a_command_needs_a_log(nats: LocalNats) -> None:
     await create_streams(journal, replicas=1)
 
     with pytest.raises(NotAnswered, match="has no genesis"):
-        await command(journal, Command(Order.PAUSE, "ops"), seconds=1)
+        await command(journal, Command(Order.PAUSE, "ops"), seconds=60)
     assert (await journal.info(EVENTS)).last == 0
     await connection.close()
 

@@ -128,7 +128,7 @@ async def test_a_server_that_acknowledges_before_fsync_is_refused(served: Served
     try:
         url = f"http://127.0.0.1:{monitor}"
         await asyncio.to_thread(
-            lax.await_answer, lambda: fetch(monitor, "/healthz")[0] == HTTPStatus.OK, what="healthy", seconds=20
+            lax.await_answer, lambda: fetch(monitor, "/healthz")[0] == HTTPStatus.OK, what="healthy", seconds=SECONDS
         )
         refused = [await served.adopt("--fresh", "--nats-monitor", url), await served.run("--nats-monitor", url)]
     finally:

@@ -92,7 +92,7 @@ async def test_an_authority_is_told_before_it_signs(tmp_path: Path) -> None:
     keeping = [asyncio.create_task(one.keep()) for one in pair]
     authorities: set[x509.Name] = set()
     serials: set[int] = set()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while len(authorities) < 3 or len(serials) < 3:
             await asyncio.sleep(0)
             for number in range(2):

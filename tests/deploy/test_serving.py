@@ -21,6 +21,7 @@ from deploy.serving import causes, kept
 from deploy.status_page import StatusPage
 from deploy.world.apiserver import ApiServer
 from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION
+from tests.deploy.waiting import SECONDS
 from webhooks.configuration import Service
 
 
@@ -44,7 +45,7 @@ async def test_what_passes_is_tried_again(hurried: None) -> None:
         raise BrokenLog(7, "enough")
 
     with pytest.raises(BrokenLog):
-        await asyncio.wait_for(kept("role", role), 10)
+        await asyncio.wait_for(kept("role", role), SECONDS)
     assert not failures
 
 
@@ -56,7 +57,7 @@ async def test_what_must_stop_the_program_stops_it(hurried: None, error: Excepti
         raise ExceptionGroup("of a task group", [Unavailable("no leader"), error])
 
     with pytest.raises(ExceptionGroup) as raised:
-        await asyncio.wait_for(kept("role", role), 10)
+        await asyncio.wait_for(kept("role", role), SECONDS)
     assert error in causes(raised.value)
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-SECONDS = 60.0
+SECONDS = 120.0
 T = TypeVar("T")
 
 

@@ -61,7 +61,7 @@ class Processes:
 
     async def stop(self) -> None:
         """End them all, orderly, side by side."""
-        await asyncio.gather(*(asyncio.to_thread(child.stop, 10.0) for child in self.children.values()))
+        await asyncio.gather(*(asyncio.to_thread(child.stop, 30.0) for child in self.children.values()))
 
     def tails(self) -> str:
         """Return the end of every log: what a failing test shows."""

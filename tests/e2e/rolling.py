@@ -14,7 +14,7 @@ from tests.cluster.api import Refused
 from tests.e2e.process import answers
 from tests.e2e.recovery import Took
 from tests.e2e.stack import Stack
-from tests.e2e.tenant import eventually
+from tests.e2e.tenant import SECONDS, eventually
 
 WORKERS = ("binder", "ingest", "projector")
 PODS = {"two": WORKERS, "one": WORKERS, "door": ("webhooks",)}
@@ -39,7 +39,8 @@ class Deployment:
 
     async def roll(self, version: Sequence[str], took: Took, what: str) -> None:
         """Replace each pod by one of another version, the leader last; a VM that is started then gets its unit."""
-        program, leader = self._program, await self._program.holder("binder")
+        program = self._program
+        leader = await eventually(lambda: program.holder("binder"), "a binder leads")
         others = [name for name in PODS if name != leader]
         await asyncio.gather(*(self._stop(name) for name in others))
         for name in others:
@@ -55,7 +56,7 @@ class Deployment:
 
     async def _stop(self, name: str) -> None:
         child = self._program.processes.children[name]
-        await asyncio.to_thread(child.stop, 20.0)
+        await asyncio.to_thread(child.stop, SECONDS)
         assert child.code == 0, child.tail()
 
     async def _ready(self, name: str) -> None:

@@ -12,7 +12,7 @@ from tests.cluster.nodes import Nodes
 from tests.e2e.witness import gates
 
 Found = TypeVar("Found")
-SECONDS = 60.0
+SECONDS = 120.0
 """How long something may take before a test gives up; nothing is decided by it."""
 
 

@@ -199,7 +199,7 @@ async def shown_anew(program: Stack) -> None:
 async def adopted_once(program: Stack) -> None:
     """Hold the log to one adoption, of two VMs."""
     said = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         last = (await program.journal.info(DECISIONS)).last
         async for run in program.journal.read(DECISIONS, 1, until=last):
             for message in run:

@@ -12,9 +12,7 @@ from tests.cluster.fixtures import KUBEVIRT_KINDS
 from tests.cluster.nodes import L40S, Nodes
 from tests.e2e.process import ALL
 from tests.e2e.stack import Stack, stack
-from tests.e2e.tenant import eventually
-
-MINUTE = 60.0
+from tests.e2e.tenant import SECONDS, eventually
 
 
 async def switch_off(program: Stack) -> None:
@@ -24,7 +22,7 @@ async def switch_off(program: Stack) -> None:
 
 
 async def test_a_namespace_goes_with_the_feature_off(program: Stack) -> None:
-    """C23, F1: orders bound and pending, in a namespace that is deleted, are gone in a minute, and nothing is placed.
+    """C23, F1: orders bound and pending, in a namespace that is deleted, are gone soon, and nothing is placed.
 
     A gated launcher and its VM go at once.
     """
@@ -46,7 +44,7 @@ async def test_a_namespace_goes_with_the_feature_off(program: Stack) -> None:
     await switch_off(program)
     await program.waiting("vm", "Paused")
     await program.api.delete(NAMESPACE.path(name=other))
-    await program.api.until(NAMESPACE.path(name=other), lambda found: found is None, MINUTE)
+    await program.api.until(NAMESPACE.path(name=other), lambda found: found is None, SECONDS)
 
     assert len(await program.gated("vm")) == 1
     await program.delete("vm")
@@ -77,7 +75,7 @@ async def test_a_class_waits_for_its_claims_and_goes(program: Stack) -> None:
     await program.delete("vm")
     assert await program.api.find(path) is not None
     await program.api.delete(GPU_CLAIM.path(program.tenant, "mine"))
-    await program.api.until(path, lambda found: found is None, MINUTE)
+    await program.api.until(path, lambda found: found is None, SECONDS)
 
 
 async def test_an_unused_class_goes_with_the_feature_off(program: Stack) -> None:
@@ -90,7 +88,7 @@ async def test_an_unused_class_goes_with_the_feature_off(program: Stack) -> None
     path = GPU_CLASS.path(name="l40s")
     await program.api.delete(path)
     await program.api.delete(GPU_CLAIM.path(program.tenant, "never"))
-    await program.api.until(path, lambda found: found is None, MINUTE)
+    await program.api.until(path, lambda found: found is None, SECONDS)
 
 
 async def test_deletions_end_without_kubevirt(
@@ -109,7 +107,7 @@ async def test_deletions_end_without_kubevirt(
             for name in theirs:
                 await api.delete(CRD.path(name=name))
             for name in theirs:
-                await api.until(CRD.path(name=name), lambda found: found is None, MINUTE)
+                await api.until(CRD.path(name=name), lambda found: found is None, SECONDS)
 
             async def told() -> bool:
                 sessions = (await program.told()).sessions
@@ -119,10 +117,10 @@ async def test_deletions_end_without_kubevirt(
             await program.order("late", "l40s")
             await api.delete(GPU_CLASS.path(name="l40s"))
             await api.delete(GPU_CLAIM.path(namespace, "mine"))
-            await api.until(GPU_CLAIM.path(namespace, "mine"), lambda found: found is None, MINUTE)
+            await api.until(GPU_CLAIM.path(namespace, "mine"), lambda found: found is None, SECONDS)
             assert await api.find(GPU_CLASS.path(name="l40s")) is not None
             assert (await program.held("late", "Bound"))["nodeName"] == "n1"
             await api.delete(GPU_CLAIM.path(namespace, "late"))
-            await api.until(GPU_CLASS.path(name="l40s"), lambda found: found is None, MINUTE)
+            await api.until(GPU_CLASS.path(name="l40s"), lambda found: found is None, SECONDS)
         finally:
             await asyncio.to_thread(control_plane.admin.install, KUBEVIRT_KINDS)

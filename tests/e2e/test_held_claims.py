@@ -6,7 +6,7 @@ from schemas.kinds import GPU_CLAIM, VMI
 from schemas.names import GATE
 from tests.cluster.nodes import H100, L40S
 from tests.e2e.stack import Stack
-from tests.e2e.tenant import eventually
+from tests.e2e.tenant import SECONDS, eventually
 from tests.e2e.witness import gates, pinned_node
 
 
@@ -104,7 +104,7 @@ async def test_a_used_claim_is_deleted_when_its_vm_has_stopped(program: Stack) -
     assert len(await program.gated("next")) == 1
 
     await program.stop("vm")
-    await program.api.until(path, lambda claim: claim is None, 60.0)
+    await program.api.until(path, lambda claim: claim is None, SECONDS)
     assert await program.running("next") == "n1"
 
 
@@ -121,7 +121,7 @@ async def test_an_idle_claim_is_deleted_at_once(program: Stack) -> None:
 
     path = GPU_CLAIM.path(program.tenant, "mine")
     await program.api.delete(path)
-    await program.api.until(path, lambda claim: claim is None, 60.0)
+    await program.api.until(path, lambda claim: claim is None, SECONDS)
 
     assert (await program.held("late", "Bound", "Placed"))["nodeName"] == "n1"
     assert len(await program.events()) == 1
@@ -139,7 +139,7 @@ async def test_claims_go_on_over_a_crash_of_everything(program: Stack) -> None:
     program.processes.children["gpubinder"].kill()
     await orders
     await program.stop("vm")
-    await program.api.until(VMI.path(program.tenant, "vm"), lambda vmi: vmi is None, 60.0)
+    await program.api.until(VMI.path(program.tenant, "vm"), lambda vmi: vmi is None, SECONDS)
 
     await program.processes.revive("gpubinder")
     await program.ready()

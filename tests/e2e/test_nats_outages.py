@@ -1,6 +1,7 @@
 """NATS killed, frozen and replaced by its peers while VMs start: nothing is lost, nothing is decided twice (T3)."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -67,3 +68,5 @@ async def test_a_cluster_that_loses_a_stream_s_leader_goes_on(clustered: Stack, 
     frozen.resume()
 
     await whole(program, running=8)
+    # Now, not in the middle of another test, which knows nothing of it.
+    gc.collect()

@@ -143,9 +143,15 @@ async def test_without_binder_or_nats_a_start_is_refused_and_says_so(parts: Stac
 
 
 async def refused(program: Stack, name: str) -> str:
-    """Return how a VMI created by hand is refused."""
-    try:
-        await program.api.create(VMI.path(program.tenant), vmi(ONE, name))
-    except Refused as no:
-        return str(no.status["message"])
-    raise AssertionError(f"VMI {name} was not refused")
+    """Return how a VMI created by hand is refused by us."""
+
+    async def told() -> str:
+        try:
+            await program.api.create(VMI.path(program.tenant), vmi(ONE, name))
+        except Refused as no:
+            # On a busy machine the API server may give up two seconds after our own refusal was due.
+            said = str(no.status["message"])
+            return "" if "failed calling webhook" in said else said
+        raise AssertionError(f"VMI {name} was not refused")
+
+    return await eventually(told, f"VMI {name} is refused in a sentence of ours")

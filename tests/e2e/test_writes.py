@@ -270,10 +270,14 @@ async def test_t20_writes_pass_and_orders_do_not_while_nobody_answers(tenants: T
     await asyncio.to_thread(tenants.stack.processes.children[dead].kill)
 
     await tenants.child.vm("vm1", [("l40s", 2)])
-    said = await refusal(tenants.child.order("a", "l40s"))
 
-    assert ORDERS in said
-    assert ("failed calling webhook" in said) is (dead == "webhooks")
+    async def told() -> bool:
+        said = await refusal(tenants.child.order("a", "l40s"))
+        assert ORDERS in said
+        # On a busy machine the API server may give up two seconds after our own refusal was due.
+        return ("failed calling webhook" in said) is (dead == "webhooks")
+
+    await eventually(told, "the order is refused by whoever is there")
     await tenants.stack.processes.revive(dead)
     assert "allows 1 unit of" in await tenants.child.waiting("vm1", "OverBudget")
 

@@ -59,7 +59,7 @@ async def world(client: KubeClient, source: Source) -> dict[str, AnyView]:
             return {view.key: replace(view, rv="") for view in views if not isinstance(view, Gone)}
 
 
-async def settled(client: KubeClient, ingest: Ingest, leader: Leader, seconds: float = 60.0) -> None:
+async def settled(client: KubeClient, ingest: Ingest, leader: Leader, seconds: float = 120.0) -> None:
     """Wait until every table shows what the server holds."""
     deadline = asyncio.get_running_loop().time() + seconds
     for kind, watching in ingest.watching.items():

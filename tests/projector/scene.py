@@ -28,7 +28,7 @@ NODE = "ip-10-0-1-5.ec2.internal"
 RESOURCE = "nvidia.com/AD102GL_L40S"
 FOREIGN_GATE = "kueue.x-k8s.io/admission"
 NOW = datetime(2026, 5, 3, 10, 0, 0, tzinfo=UTC)
-SECONDS = 60.0
+SECONDS = 120.0
 ZONE = NodeSelectorTerm((Requirement("zone", "In", ("a", "b")),))
 MODEL = NodeSelectorTerm((Requirement("model", "DoesNotExist"),))
 PINNED = {"key": "metadata.name", "operator": "In", "values": [NODE]}

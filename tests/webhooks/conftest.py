@@ -19,5 +19,5 @@ async def desk() -> AsyncIterator[Desk]:
 @pytest.fixture
 async def stand(desk: Desk, tmp_path: Path) -> AsyncIterator[Stand]:
     """A server before the desk, with metrics."""
-    async with standing(desk, tmp_path, metrics_port=0) as served:
+    async with standing(desk, tmp_path, metrics_port=0, read_s=60.0) as served:
         yield served

@@ -33,7 +33,7 @@ SLICE = "nvidia.com/NVIDIA_L40S-24C"
 GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 PARTITION = {"key": "partition", "value": "gpu"}
 KUBEVIRT_USER = "system:serviceaccount:cozy-kubevirt:kubevirt-controller"
-SECONDS = 30.0
+SECONDS = 120.0
 """How long a test waits for what must come; it never decides by time."""
 
 READERS = roles.READERS

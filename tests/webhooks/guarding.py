@@ -13,7 +13,7 @@ from tests.cluster.users import GPUBINDER
 from tests.cluster.users import KUBEVIRT as KUBEVIRT_USER
 from webhooks.policies import policy_objects
 
-SECONDS = 30.0
+SECONDS = 120.0
 TENANT = "alice@example.org"
 BUDGETS = "gpubudgets.cozystack.io"
 BUDGET_KIND: Object = {

@@ -12,6 +12,8 @@ from schemas.streams import DECISIONS
 from tests.webhooks.given import SECONDS, Clerk, Desk, asked_over
 from webhooks.answers import Answers, UnreadableLog
 
+pytestmark = pytest.mark.looptime
+
 
 class Torn(MemoryJournal):
     """A journal whose first readers of DECISIONS break off with the errors given, once `now` is set."""

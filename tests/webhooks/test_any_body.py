@@ -5,6 +5,7 @@ import copy
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import looptime
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,7 +20,7 @@ from tests.webhooks.test_budget_desk import Bookkeeper, claim, pool, scale, vm
 from webhooks.service import Patience
 from webhooks.verdicts import Verdict
 
-SECONDS = 20.0
+SECONDS = 120.0
 EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
 ANY = st.recursive(
@@ -128,7 +129,7 @@ def test_any_bytes_are_answered(door: Door) -> None:
     @EXAMPLES
     @given(st.binary(max_size=200) | ANY.map(_encoded))
     def each(body: bytes) -> None:
-        asyncio.run(_posted(door, body))
+        _answered(door, body)
 
     each()
 
@@ -140,9 +141,15 @@ def test_any_review_is_answered(door: Door) -> None:
     @EXAMPLES
     @given(bodies(door))
     def each(body: Obj) -> None:
-        asyncio.run(_posted(door, _encoded(body)))
+        _answered(door, _encoded(body))
 
     each()
+
+
+def _answered(door: Door, body: bytes) -> None:
+    """Post a body on a loop whose time jumps: no patience ends because the machine is busy."""
+    with asyncio.Runner(loop_factory=looptime.new_event_loop) as runner:
+        runner.run(_posted(door, body))
 
 
 async def _posted(door: Door, body: bytes) -> None:

@@ -22,6 +22,8 @@ from schemas.streams import DECISIONS, DECISIONS_EPOCH
 from tests.webhooks.given import Clerk, Desk, Obj, Said, gpus, opened, review, said, until, vmi
 from webhooks.service import Patience
 
+pytestmark = pytest.mark.looptime
+
 L40S = f"{BUDGET_CLASS_PREFIX}l40s"
 SOMEBODY = {"username": "alice", "groups": ["system:authenticated"]}
 

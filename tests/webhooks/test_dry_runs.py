@@ -13,6 +13,8 @@ from schemas.streams import DECISIONS
 from tests.webhooks.given import READERS, Desk, review, said, vmi
 from webhooks.service import Patience, Webhooks
 
+pytestmark = pytest.mark.looptime
+
 QUICK = Patience(answer_s=0.3)
 
 
@@ -63,7 +65,6 @@ class Deaf:
     ],
     ids=["cold", "nonsense", "never", "nobody", "broken", "another's"],
 )
-@pytest.mark.looptime
 async def test_without_a_warm_binder_a_dry_run_is_refused(desk: Desk, reply: bytes | Exception | None) -> None:
     """No usable reply: refused in a sentence, still on no stream (T19)."""
     webhooks = Webhooks(desk.api, desk.journal, Deaf(reply), READERS, patience=QUICK)

@@ -11,6 +11,8 @@ from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE, Resource
 from tests.webhooks.given import CARD, SLICE, Desk, Obj, gpus, launcher, opened, vmi
 from webhooks.service import Patience
 
+pytestmark = pytest.mark.looptime
+
 
 async def change(desk: Desk, name: str, patch: Obj, subresource: str = "") -> None:
     """Edit a class."""
@@ -153,7 +155,6 @@ async def test_without_evidence_no_start(desk: Desk, plural: str, trouble: ApiEr
     assert desk.events() == []
 
 
-@pytest.mark.looptime
 @pytest.mark.parametrize("patience", [Patience(evidence_s=0.05), Patience(answer_s=0.05)], ids=["its own", "the whole"])
 async def test_a_slow_api_server_is_not_waited_for(patience: Patience) -> None:
     """Reads end at their time limit and at the request's, and the refusal says so."""

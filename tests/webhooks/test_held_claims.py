@@ -8,6 +8,8 @@ from schemas.events import PodRequest, VmiRequest
 from schemas.kinds import GPU_CLAIM
 from tests.webhooks.given import CARD, GPU_TAINT, SLICE, Desk, Obj, gpus, launcher, vmi
 
+pytestmark = pytest.mark.looptime
+
 NAMED = gpus({"className": "l40s-24c"}, {"claimName": "mine"})
 
 

@@ -9,6 +9,8 @@ import pytest
 from schemas.kinds import GPU_CLASS
 from tests.webhooks.given import SLICE, Desk, Obj, gpus, opened, vmi
 
+pytestmark = pytest.mark.looptime
+
 VOLUME = {
     "name": "gpubinder-licence",
     "secret": {"secretName": "gpu-licence-l40s-24q", "volumeLabel": "GPULICENCE"},

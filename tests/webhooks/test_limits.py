@@ -10,6 +10,8 @@ from webhooks.limits import NamespaceLimit
 from webhooks.reviews import TurnedAway
 from webhooks.service import Patience
 
+pytestmark = pytest.mark.looptime
+
 
 async def test_a_flood_waits_behind_itself() -> None:
     """While one namespace fills its slots another is answered; what is over the queue is refused at once (T13)."""

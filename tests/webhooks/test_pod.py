@@ -9,6 +9,8 @@ from schemas.events import PodRequest
 from schemas.kinds import GPU_CLASS
 from tests.webhooks.given import CARD, GPU_TAINT, PARTITION, Desk, Obj, gpus, launcher
 
+pytestmark = pytest.mark.looptime
+
 GATE = {"name": "cozystack.io/gpu"}
 STAMP = "cozystack.io/gpu-admission"
 PARTITION_IN_FULL = {**PARTITION, "operator": "Equal"}

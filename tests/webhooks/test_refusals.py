@@ -14,6 +14,8 @@ from schemas.reasons import Refusal
 from tests.webhooks.given import opened, until, vmi
 from webhooks.refusals import KEPT_MAX, PASSING, RecentRefusals
 
+pytestmark = pytest.mark.looptime
+
 MISSING = '[{"className":"no-such-class"}]'
 
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import looptime
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -137,7 +138,7 @@ SPOILED = REVIEWS.flatmap(
 
 def test_every_body_gets_an_answer() -> None:
     """Random bytes, random JSON, and reviews spoiled in any place: an answer, never an exception."""
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=looptime.new_event_loop) as runner:
         context = opened()
         desk, numbers = runner.run(context.__aenter__()), itertools.count()
 

@@ -109,7 +109,7 @@ async def test_what_is_under_way_is_finished(tmp_path: Path) -> None:
     held, patience = asyncio.Event(), Patience(answer_s=60, evidence_s=60)
     async with (
         opened(patience) as desk,
-        standing(desk, tmp_path, linger_s=0.2, drain_s=60) as stand,
+        standing(desk, tmp_path, linger_s=5.0, drain_s=60) as stand,
         stand.client() as client,
     ):
         desk.api.troubles["gpuclasses"] = held

@@ -2,8 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from tests.webhooks.given import until
 from webhooks.shared_reads import SharedRead
+
+pytestmark = pytest.mark.looptime
 
 
 class Source:

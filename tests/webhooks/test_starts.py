@@ -20,6 +20,8 @@ from webhooks.pod import patch_of, read_pod
 from webhooks.service import Patience
 from webhooks.starts import UNDER_REFUSE, start_webhook
 
+pytestmark = pytest.mark.looptime
+
 QUICK = Patience(answer_s=0.5)
 WHO = VmiId("tenant-a", "vm1", "u1")
 

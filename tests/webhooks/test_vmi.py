@@ -12,6 +12,8 @@ from schemas.kinds import KUBEVIRT, NAMESPACE
 from schemas.names import VGPU_LABEL
 from tests.webhooks.given import CARD, SLICE, Desk, Obj, gpus, vmi
 
+pytestmark = pytest.mark.looptime
+
 OURS = [{"name": "gpubinder-0-0", "deviceName": SLICE}, {"name": "gpubinder-0-1", "deviceName": SLICE}]
 
 
