@@ -124,4 +124,4 @@ def test_a_histogram_tells_what_came_after_another() -> None:
     between = after.since(before)
 
     assert (between.counts, between.seconds) == ({0.1: 0, 0.2: 10}, 1.5)
-    assert between.milliseconds(0.5) == 150.0
+    assert between.milliseconds(0.5) == pytest.approx(150.0)
