@@ -17,6 +17,7 @@ from binder.evolve import is_dirty, may_place
 from binder.follower import Follower
 from binder.journal import Journal, Message, Unavailable, Unclear
 from binder.logbook import Draft, Fenced, LogWriter, open_epoch
+from binder.pace import Pace
 from binder.settings import settings_digest
 from binder.shown import Shown, prove_stamps
 from binder.state import State
@@ -25,14 +26,7 @@ from binder.tip import Tip, canonical
 from binder.written import Witness, Written, unwatched
 from schemas.answers import Answer
 from schemas.chain import EventsDigest
-from schemas.events import (
-    ANNOUNCED_VERSIONS,
-    MESSAGE_KINDS,
-    Continue,
-    Tick,
-    decode_event,
-    encode_event,
-)
+from schemas.events import ANNOUNCED_VERSIONS, MESSAGE_KINDS, Continue, Tick, decode_event, encode_event
 from schemas.frames import Entry, Epoch, Void, entry_bytes
 from schemas.names import SETTINGS_CONFIGMAP
 from schemas.streams import DECISIONS, EVENTS, EVENTS_CONTINUE, EVENTS_TICK
@@ -41,6 +35,9 @@ INPUTS_PER_FRAME_MAX = 200
 DECISIONS_PER_FRAME_MAX = 500
 FRAME_BYTES_MAX = 1_000_000
 """A frame that grew beyond this takes no further input: the last one may add half as much, and one long set (T5)."""
+
+FRAME_EVERY_SECONDS = 0.01
+"""Frames begin no closer together: what comes in between shares a write, an fsync, and a reading by everybody."""
 
 SNAPSHOT_EVERY_INPUTS = 20_000
 TICK_SECONDS = 5.0
@@ -203,8 +200,10 @@ class Binder:
         if is_dirty(book.state):
             # What the last leader's bound left over (T5).
             await self._publish_continue(writer)
+        pace = Pace(FRAME_EVERY_SECONDS)
         while True:
-            # 1. What waits, up to a frame's worth.
+            # 1. What waits, up to a frame's worth; it is seldom alone where much comes in.
+            await pace.begin()
             inputs = await follower.inputs(INPUTS_PER_FRAME_MAX)
             # 2. Fold and decide, one input at a time.
             began = loop.time()

@@ -13,6 +13,7 @@ import msgspec
 
 from binder.deep import deeply
 from binder.kube import ApiError, Kube, find
+from binder.rules.gpu_sets import MODE_VGPU
 from schemas import names
 from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, is_object_name, parse_entries
 from schemas.events import Writable
@@ -49,7 +50,8 @@ class Named(msgspec.Struct, frozen=True):
 class Evidence(msgspec.Struct, frozen=True):
     """What was read, in the order asked for, and the names that do not exist; KubeVirt's own resource, if any.
 
-    `classes`: those named, those of the claims named, those of other resources. `home`: the namespace itself.
+    `classes`: those named, those of the claims named, those of other resources. `home`: the namespace itself, where
+    one of the classes is of vGPUs: nothing else is asked of it (A5).
     """
 
     classes: tuple[ClassView, ...] = ()
@@ -87,20 +89,19 @@ class FreshReads:
         self._classes: dict[str, SharedRead[ClassView | None]] = {}
         self._homes: dict[str, SharedRead[NamespaceView | None]] = {}
 
-    async def read(self, namespace: str, named: Named, resources: tuple[str, ...], deadline: float) -> Evidence:
+    async def read(
+        self, namespace: str, named: Named, resources: tuple[str, ...], deadline: float, *, entitled: bool = True
+    ) -> Evidence:
         """Read what is named and KubeVirt's resource side by side; `deadline` is in the loop's time.
 
         Claims are looked for in `namespace`. Where a request names `resources` of its own, all classes are
-        listed to see whose they are.
+        listed to see whose they are. `entitled`: read the namespace too where it must be allowed to have vGPUs.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
         async with self._in_time(deadline):
-            (classes, claims), kubevirt, rivals, home = await asyncio.gather(
-                self._entries(namespace, named),
-                self._kubevirts.get(),
-                self._owners(resources),
-                _shared(self._homes, namespace, self._home).get(),
+            ((classes, claims), home), kubevirt, rivals = await asyncio.gather(
+                self._asked(namespace, named, entitled=entitled), self._kubevirts.get(), self._owners(resources)
             )
         self._took(loop.time() - began)
         there = tuple(view for view in classes.values() if view is not None)
@@ -143,6 +144,15 @@ class FreshReads:
         except ApiError as error:
             why = f"{error.code} {error.reason}" if error.code else "it could not be reached"
             raise _unread(f"the API server did not give them out ({why})") from None
+
+    async def _asked(
+        self, namespace: str, named: Named, *, entitled: bool
+    ) -> tuple[tuple[dict[str, ClassView | None], dict[str, ClaimView | None]], NamespaceView | None]:
+        """Read what is named, then the namespace if a class of vGPUs is among it: no other class asks for it."""
+        entries = await self._entries(namespace, named)
+        if not entitled or all(view is None or view.mode != MODE_VGPU for view in entries[0].values()):
+            return entries, None
+        return entries, await _shared(self._homes, namespace, self._home).get()
 
     async def _home(self, namespace: str) -> NamespaceView | None:
         """Read the namespace itself, for what it may have (A5)."""

@@ -218,7 +218,8 @@ class Webhooks:
             return untouched(review)
         async with self._limit.turn(review.namespace, deadline):
             named = named_in(vmis.gpus_text(pod.metadata))
-            evidence = await self._fresh.read(review.namespace, named, (), deadline)
+            # What the namespace may have was asked of its VMI.
+            evidence = await self._fresh.read(review.namespace, named, (), deadline, entitled=False)
             answer = await self._answer(review, pods.request_of(review, pod, evidence), deadline)
         if isinstance(answer, PodAdmitted):
             return Verdict("admitted", allow(review.uid, pods.patch_of(pod, answer)))

@@ -26,6 +26,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "budgets": budgets.measure,
     "admission": admission.measure,
     "door": door.measure,
+    "door-refuse": door.measure_refuse,
     "failover": failover.measure,
 }
 

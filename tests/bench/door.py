@@ -3,9 +3,10 @@
 Each request goes the whole way: the API server asks one of two webhook processes, which reads the evidence,
 publishes the request and waits until the decision on it is on disk. How long the stages take is read off the
 histograms that every replica serves; the rest of what a client waits for is the API server's. Its own time for
-the same objects is measured in the same run, on VMIs that ask for no GPUs.
+the same objects is measured in the same run, on VMIs and launchers that ask for no GPUs.
 
-Nothing is written for what was decided: the projector is not asked, since no answer waits for it.
+Nothing is written for what was decided: the projector is not asked, since no answer waits for it. Launchers carry a
+gate of the benchmark's, so that kube-scheduler has nothing to do with either kind.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
+from statistics import fmean
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
@@ -25,25 +26,42 @@ from deploy.world.launcher import launcher_pod
 from deploy.world.virt_config import Config
 from schemas.admission import CONFIGURATION, CONFIGURATION_NAME
 from schemas.kinds import POD, VMI
+from schemas.names import POLICY_REFUSE, POLICY_WAIT
 from tests.bench.figures import Figure, beside, percentile
 from tests.bench.ground import Ground, Say, class_of, kubevirt_resource, nodes_of, tenant_of
+from tests.bench.processor import busy_s, used_s
 from tests.bench.starts import vmi_of
 from tests.cluster.api import Api, Object, Refused
 from tests.cluster.users import KUBEVIRT as KUBEVIRT_USER
 from tests.e2e.stack import Stack, stack
 
 RATE, SECONDS, WARM_S, PLAIN_S, IDLE_S = 100, 60.0, 5.0, 20.0, 10.0
-NODES = 20
+NODES, UNITS = 20, 400
+"""Room for all that `Refuse` books in the time."""
 REPLICAS = ("door-1", "door-2")
 SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 STAGES = {"reading the evidence": "evidence", "stream and decision": "decision"}
+CLIENT, ALL_OF_IT = "the client", "all but the client"
+OWN_GATE = {"name": "bench.gpubinder/held"}
 
 
 class Minute(msgspec.Struct):
-    """What the client saw: milliseconds of each answered request, and what was refused."""
+    """What the client saw: milliseconds of each answered request, what was refused, how late it asked itself.
+
+    `cpu`: processor time per request by process, in milliseconds. `cores`: used by all of them together, and by
+    everything else on the machine.
+    """
 
     waited: list[float] = []
     refused: list[str] = []
+    late: list[float] = []
+    cpu: dict[str, float] = {}
+    cores: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def count(self) -> int:
+        """How many were asked for."""
+        return len(self.waited) + len(self.refused)
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -54,13 +72,15 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Buckets(msgspec.Struct, frozen=True):
-    """A histogram: how many took at most so many seconds, by that bound."""
+    """A histogram: how many took at most so many seconds, by that bound; all their seconds together."""
 
     counts: dict[float, float]
+    seconds: float = 0.0
 
     def since(self, before: "Buckets") -> "Buckets":
         """Return what was counted after `before`."""
-        return Buckets({bound: count - before.counts.get(bound, 0.0) for bound, count in self.counts.items()})
+        counts = {bound: count - before.counts.get(bound, 0.0) for bound, count in self.counts.items()}
+        return Buckets(counts, self.seconds - before.seconds)
 
     def milliseconds(self, share: float) -> float:
         """Return the percentile, as far as the bounds tell: between two of them it is drawn as a straight line."""
@@ -76,37 +96,48 @@ class Buckets(msgspec.Struct, frozen=True):
 
 
 async def measure(here: Ground, say: Say) -> list[Figure]:
-    """Measure plain VMIs, then a minute of requests."""
+    """Measure plain VMIs and launchers, then a minute of requests, under the policy `Wait`."""
+    return await _measured(here, say, POLICY_WAIT)
+
+
+async def measure_refuse(here: Ground, say: Say) -> list[Figure]:
+    """Measure the same under `Refuse`: each VMI is asked about twice, and booked by the second answer."""
+    return await _measured(here, say, POLICY_REFUSE)
+
+
+async def _measured(here: Ground, say: Say, policy: str) -> list[Figure]:
     async with _standing(here) as there, Api(here.plane.kubeconfig(KUBEVIRT_USER)) as kubevirt:
+        await there.stack.policy(policy)
         namespaces = (there.stack.tenant, _other(there.stack.tenant))
         idle = _processor(here, there.stack)
         await asyncio.sleep(IDLE_S)
         idle = {name: (used - idle[name]) / IDLE_S for name, used in _processor(here, there.stack).items()}
 
-        async def timed(seconds: float, ask: Asking) -> tuple[Minute, dict[str, float]]:
-            cpu, began = _processor(here, there.stack), time.monotonic()
+        async def timed(seconds: float, ask: Asking) -> Minute:
+            cpu, busy, began = _processor(here, there.stack), busy_s(), time.monotonic()
             seen = await _paced(kubevirt, namespaces, seconds, ask)
-            took, count = time.monotonic() - began, len(seen.waited) + len(seen.refused)
-            used = {name: now - cpu[name] - took * idle[name] for name, now in _processor(here, there.stack).items()}
-            return seen, {name: 1000 * spent / count for name, spent in used.items()}
+            took = time.monotonic() - began
+            used = {name: now - cpu[name] for name, now in _processor(here, there.stack).items()}
+            ours = sum(used.values())
+            seen.cores = (ours / took, (busy_s() - busy - ours) / took)
+            seen.cpu = {name: 1000 * (spent - took * idle[name]) / seen.count for name, spent in used.items()}
+            return seen
 
-        say(f"{RATE} VMIs a second without GPUs")
-        plain, bare = await timed(PLAIN_S, _plain)
+        say(f"{RATE} VMIs and launchers a second without GPUs")
+        plain = await timed(PLAIN_S, _request("plain", plain=True))
         say("warming up")
         await _paced(kubevirt, namespaces, WARM_S, _request("warm"))
-        say(f"{RATE} requests a second for {SECONDS:g} s")
+        say(f"{RATE} requests a second for {SECONDS:g} s, policy {policy}")
         before = _counted(there)
-        asked, used = await timed(SECONDS, _request("vm"))
+        asked = await timed(SECONDS, _request("vm"))
         after = _counted(there)
         for why in sorted(set(asked.refused))[:5]:
             say(f"refused: {why}")
-        return _figures(plain, asked, {name: after[name].since(before[name]) for name in after}, bare, used)
+        return _figures(policy, plain, asked, {name: after[name].since(before[name]) for name in after})
 
 
-def _figures(
-    plain: Minute, asked: Minute, stages: dict[str, Buckets], bare: dict[str, float], used: dict[str, float]
-) -> list[Figure]:
-    head = f"{RATE} requests/s at the API server"
+def _figures(policy: str, plain: Minute, asked: Minute, stages: dict[str, Buckets]) -> list[Figure]:
+    head = f"{RATE} requests/s, {policy}, at the API server"
     figures = [
         beside(f"{head}, {name}, of the same without GPUs", percentile(asked.waited, share), "ms",
                percentile(plain.waited, share))
@@ -114,11 +145,25 @@ def _figures(
     ]  # fmt: skip
     for label, stage in (*STAGES.items(), ("the webhook as a whole", "whole")):
         figures += [Figure(f"of it {label}, {name}", stages[stage].milliseconds(share), "ms") for name, share in SHARES]
-    count = len(asked.waited) + len(asked.refused)
-    figures.append(Figure(f"{head}: refused or not answered", float(len(asked.refused)), f"of {count:,}"))
+    inside = 1000 * stages["whole"].seconds / asked.count
+    figures += [
+        # Means can be taken from each other, percentiles can't.
+        beside("of it the API server's own, mean", fmean(asked.waited) - inside, "ms", fmean(plain.waited)),
+        Figure(f"{head}: refused or not answered", float(len(asked.refused)), f"of {asked.count:,}"),
+        beside(
+            "asked late by the client itself, p99", percentile(asked.late, 0.99), "ms", percentile(plain.late, 0.99)
+        ),
+        beside("cores used by all processes, the client among them", asked.cores[0], "cores", plain.cores[0]),
+        beside("cores used by others on the machine", asked.cores[1], "cores", plain.cores[1]),
+    ]
+    sums = (
+        {ALL_OF_IT: sum(asked.cpu.values()) - asked.cpu[CLIENT]},
+        {ALL_OF_IT: sum(plain.cpu.values()) - plain.cpu[CLIENT]},
+    )
     return figures + [
-        beside(f"processor time per request, {name}, of the same without GPUs", spent, "ms", bare[name])
-        for name, spent in used.items()
+        beside(f"processor time per request, {name}, of the same without GPUs", spent, "ms", bare)
+        for used, without in ((asked.cpu, plain.cpu), sums)
+        for name, spent, bare in ((name, used[name], without[name]) for name in used)
     ]
 
 
@@ -131,7 +176,7 @@ async def _standing(here: Ground) -> AsyncIterator[Standing]:
     """Have everything stand: a binder with ingest, and two replicas of the webhooks, each asked for one namespace."""
     name, directory = here.fresh()
     async with (
-        nodes_of(here, name, NODES, 8) as (nodes, _),
+        nodes_of(here, name, NODES, UNITS) as (nodes, _),
         tenant_of(here, name),
         tenant_of(here, _other(name)),
         LocalNats(directory / "nats") as nats,
@@ -180,6 +225,7 @@ async def _paced(api: Api, namespaces: tuple[str, ...], seconds: float, ask: Ask
 
     async def one(number: int) -> None:
         sent = loop.time()
+        seen.late.append(1000 * (sent - began - number / RATE))
         try:
             await ask(api, namespaces[number % len(namespaces)], number)
         except (Refused, ValueError) as refused:
@@ -195,22 +241,24 @@ async def _paced(api: Api, namespaces: tuple[str, ...], seconds: float, ask: Ask
     return seen
 
 
-async def _plain(api: Api, namespace: str, number: int) -> None:
-    vmi = vmi_of(f"plain-{number}", plain=True)
-    del vmi["spec"]["domain"]["devices"]["gpus"]
-    await api.create(VMI.path(namespace), vmi)
+def _request(prefix: str, *, plain: bool = False) -> Asking:
+    """Return how to ask: VMIs, and launchers of those that stand already, in turns for each replica.
 
-
-def _request(prefix: str) -> Asking:
-    """Return how to ask: VMIs, and launchers of those that stand already, in turns for each replica."""
+    `plain`: the same objects without what refers to GPUs.
+    """
     config, made = Config(), dict[str, deque[Object]]()
 
     async def ask(api: Api, namespace: str, number: int) -> None:
         standing = made.setdefault(namespace, deque())
         if number % 4 >= 2 and standing:
-            await api.create(POD.path(namespace), launcher_pod(standing.popleft(), config))
+            pod = launcher_pod(standing.popleft(), config)
+            pod["spec"]["schedulingGates"] = [OWN_GATE]
+            await api.create(POD.path(namespace), pod)
             return
-        standing.append(await api.create(VMI.path(namespace), vmi_of(f"{prefix}-{number}")))
+        vmi = vmi_of(f"{prefix}-{number}")
+        if plain:
+            del vmi["metadata"]["labels"], vmi["metadata"]["annotations"]
+        standing.append(await api.create(VMI.path(namespace), vmi))
 
     return ask
 
@@ -218,25 +266,26 @@ def _request(prefix: str) -> Asking:
 def _counted(there: Standing) -> dict[str, Buckets]:
     """Return the histograms of both replicas, summed up: of each stage, and of the whole."""
     sums: dict[str, dict[float, float]] = {}
+    seconds = dict[str, float]()
     for page in there.pages.values():
         text = fetch(page, "/metrics")[1].decode()
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
-                if sample.name in {"gpubinder_admission_seconds_bucket", "gpubinder_admission_stage_seconds_bucket"}:
-                    into = sums.setdefault(sample.labels.get("stage", "whole"), {})
+                if family.name not in {"gpubinder_admission_seconds", "gpubinder_admission_stage_seconds"}:
+                    continue
+                stage = sample.labels.get("stage", "whole")
+                if sample.name.endswith("_sum"):
+                    seconds[stage] = seconds.get(stage, 0.0) + sample.value
+                elif sample.name.endswith("_bucket"):
+                    into = sums.setdefault(stage, {})
                     bound = float(sample.labels["le"])
                     into[bound] = into.get(bound, 0.0) + sample.value
-    return {name: Buckets(counts) for name, counts in sums.items()}
+    return {name: Buckets(counts, seconds[name]) for name, counts in sums.items()}
 
 
 def _processor(here: Ground, ready: Stack) -> dict[str, float]:
     """Return the processor seconds that each process has used, the API server's and the client's with it."""
-    mine = {name: _cpu(child.pid) for name, child in ready.processes.children.items()}
+    mine = {name: used_s(child.pid) for name, child in ready.processes.children.items()}
     others = {"NATS": ready.nats.server.child.pid} if isinstance(ready.nats, LocalNats) else {}
     others |= here.plane.pids
-    return mine | {name: _cpu(pid) for name, pid in others.items()} | {"the client": time.process_time()}
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+    return mine | {name: used_s(pid) for name, pid in others.items()} | {CLIENT: time.process_time()}

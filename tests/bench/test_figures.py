@@ -1,5 +1,6 @@
 """What the benchmarks compute from what they saw: percentiles, ratios, rates; and how figures are kept."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -12,8 +13,10 @@ from binder.kube import WatchEvent
 from schemas.kinds import POD, VMI, Resource
 from tests.bench.admission import Answer, Stretch
 from tests.bench.burst import rate
+from tests.bench.door import Buckets
 from tests.bench.figures import Figure, beside, median, percentile, table, write
 from tests.bench.observer import Sight, Sights
+from tests.bench.processor import busy_s, used_s
 from tests.bench.steady import reached
 
 _VALUES = st.lists(st.floats(0, 1e6), min_size=1)
@@ -105,3 +108,20 @@ def test_a_stretch_counts_the_answers_that_were_waited_for_in_it() -> None:
     answers = [Answer(at, at + 2, allowed=True) for at in (0.0, 3.0, 5.0, 9.5)]
 
     assert Stretch(4.0, 9.0).of(answers) == [2000.0, 2000.0]
+
+
+def test_processor_time_is_a_part_of_the_machines() -> None:
+    """A process has used some of what all of them have, and what was used is never given back."""
+    before = used_s(os.getpid())
+
+    assert 0 < before <= used_s(os.getpid()) <= busy_s()
+
+
+def test_a_histogram_tells_what_came_after_another() -> None:
+    """Counts and seconds are those in between; a percentile lies within the bounds of its bucket."""
+    before, after = Buckets({0.1: 1, 0.2: 4}, 0.5), Buckets({0.1: 1, 0.2: 14}, 2.0)
+
+    between = after.since(before)
+
+    assert (between.counts, between.seconds) == ({0.1: 0, 0.2: 10}, 1.5)
+    assert between.milliseconds(0.5) == pytest.approx(150.0)

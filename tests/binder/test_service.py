@@ -16,6 +16,7 @@ from binder.journal import Denied
 from binder.kube import PatchKind
 from binder.logbook import append_genesis
 from binder.memory_journal import MemoryJournal
+from binder.pace import Pace
 from binder.service import Binder
 from binder.snapshots import StateSnapshots
 from binder.tip import START, advance
@@ -159,6 +160,36 @@ async def test_a_leader_without_anchor_or_time_stops_and_says_so(
             await journal.append(EVENTS, f"{EVENTS_WATCH}.any", body, message_id=f"e{number}")
         with pytest.raises(error):
             await asyncio.wait_for(leading, SECONDS)
+
+
+class Gate(Pace):
+    """A pace that the test sets: each frame takes one of `leave`."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self.leave = asyncio.Semaphore(0)
+
+    @override
+    async def begin(self) -> None:
+        """Wait for leave."""
+        await self.leave.acquire()
+
+
+async def test_what_comes_between_two_frames_shares_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """T5: frames begin at a pace, so that one write and one fsync are for all that came since; in order, none lost."""
+    gate, journal = Gate(), MemoryJournal()
+    monkeypatch.setattr("binder.service.Pace", lambda _every_s: gate)
+    async with a_binder(journal) as (binder, _):
+        leading = asyncio.create_task(binder.lead())
+        for first, last in ((1, 1), (2, 4)):
+            for number in range(first, last + 1):
+                await journal.append(EVENTS, EVENTS_TICK, encode_event(Tick()), message_id=f"t{number}")
+            gate.leave.release()
+            await eventually(partial(_covers, journal, last), "a frame of it")
+        await ended(leading)
+
+    frames = [decode_record(one.body) for one in journal.streams[DECISIONS].messages]
+    assert [(one.covers_from, one.covers_to) for one in frames if isinstance(one, Frame)] == [(1, 1), (2, 4)]
 
 
 def a_waiting_vm() -> Scene:

@@ -232,16 +232,16 @@ async def test_t6_a_binder_that_does_not_read_such_requests_is_not_asked(books: 
 
 
 async def test_a5_an_order_shows_its_class_and_its_namespace(books: Desk) -> None:
-    """O1, A5, A8: both read fresh; a class that is not there is named."""
-    there, missing = await ordered(books, claim(99)), await ordered(books, claim(gpu_class="ghost"))
+    """O1, A5, A8: both read fresh, the namespace for vGPUs alone; a class that is not there is named."""
+    slices, cards = await ordered(books, claim(99, "l40s-24c")), await ordered(books, claim(99))
+    missing = await ordered(books, claim(gpu_class="ghost"))
 
-    first, second = asked(books)
-    assert isinstance(first, OrderRequest)
-    assert isinstance(second, OrderRequest)
+    first, second, third = (one for one in asked(books) if isinstance(one, OrderRequest))
     assert first.home is not None
-    assert (first.classes[0].name, first.home.name, first.home.vgpu) == ("l40s", "tenant-a", True)
-    assert (second.classes, second.missing) == ((), ("ghost",))
-    assert (there.reason, missing.reason) == ("OverMaximumCount", "ClassNotFound")
+    assert (first.classes[0].name, first.home.name, first.home.vgpu) == ("l40s-24c", "tenant-a", True)
+    assert (second.classes[0].name, second.home) == ("l40s", None)
+    assert (third.classes, third.missing, third.home) == ((), ("ghost",), None)
+    assert [said.reason for said in (slices, cards, missing)] == ["OverMaximumCount"] * 2 + ["ClassNotFound"]
 
 
 @pytest.mark.parametrize(

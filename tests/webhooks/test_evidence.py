@@ -1,6 +1,7 @@
 """Evidence: read fresh for each request, and no start without it."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import msgspec
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from binder.kube import ApiError, PatchKind
 from schemas.events import VmiRequest
 from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE, Resource
-from tests.webhooks.given import CARD, SLICE, Desk, Obj, gpus, launcher, opened, vmi
+from tests.webhooks.given import CARD, SLICE, Desk, Obj, Said, gpus, launcher, opened, vmi
 from webhooks.service import Patience
 
 pytestmark = pytest.mark.looptime
@@ -48,6 +49,28 @@ async def test_what_was_read_stands_in_the_request(desk: Desk) -> None:
     assert request.missing == ("h100",)
     assert request.kubevirt is not None
     assert request.kubevirt.namespace == "cozy-kubevirt"
+
+
+async def test_nothing_is_read_that_no_rule_asks_for(desk: Desk) -> None:
+    """A5, A8: a VMI's namespace is read if it names a class of vGPUs, a launcher's never: its VMI was asked."""
+    read, seen = desk.api.get, list[str]()
+
+    async def noting(resource: Resource, namespace: str, name: str) -> bytes:
+        seen.append(resource.plural)
+        return await read(resource, namespace, name)
+
+    desk.api.get = noting  # type: ignore[method-assign]  # an API server that is looked at
+
+    async def reads(answer: Awaitable[Said]) -> list[str]:
+        seen.clear()
+        assert (await answer).allowed
+        return sorted(seen)
+
+    await desk.vmi(vmi())
+    classes_and_kubevirt = ["gpuclasses", "kubevirts"]
+    assert await reads(desk.vmi(vmi())) == [*classes_and_kubevirt, "namespaces"]
+    assert await reads(desk.vmi(vmi(gpus({"className": "l40s"})))) == classes_and_kubevirt
+    assert await reads(desk.pod(launcher())) == classes_and_kubevirt
 
 
 async def test_classes_of_other_named_resources_are_found(desk: Desk) -> None:

@@ -3,7 +3,9 @@
 import asyncio
 
 import pytest
+from typing_extensions import override
 
+from binder.pace import Pace
 from tests.webhooks.given import until
 from webhooks.shared_reads import SharedRead
 
@@ -61,6 +63,38 @@ async def test_no_answer_is_older_than_its_question() -> None:
 
     assert await first == 0
     assert await asyncio.gather(*late) == [1, 1, 1]
+    assert source.begun == 2
+
+
+class Gate(Pace):
+    """A pace that the test sets: each beginning takes one of `leave`."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self.leave = asyncio.Semaphore(1)
+
+    @override
+    async def begin(self) -> None:
+        """Wait for leave."""
+        await self.leave.acquire()
+
+
+async def test_who_asks_shortly_after_a_read_began_shares_the_next() -> None:
+    """Reads begin at a pace: what is asked in between is read once, after all of them asked (A8, T17)."""
+    source, gate = Source(), Gate()
+    shared = SharedRead(source.read, gate)
+    source.goes.set()
+    assert await shared.get() == 0
+
+    first = asyncio.create_task(shared.get())
+    await asyncio.sleep(0)
+    source.value = 1
+    others = [asyncio.create_task(shared.get()) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert source.begun == 1
+    gate.leave.release()
+
+    assert await asyncio.gather(first, *others) == [1, 1, 1, 1]
     assert source.begun == 2
 
 
