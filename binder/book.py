@@ -250,10 +250,11 @@ class Book(Picture):
         self._await(uid, before, after)
         share = (after.node, after.requests) if after is not None and after.node else None
         moved = self._take("sets", uid, share)
-        if booking_of(before) != booking_of(after):
-            for key in self.index.pods_by_vmi.of(uid):
-                self._count_pod(key, self.state.pod(key))
-        self.charging.set_changed(uid)
+        rebooked = booking_of(before) != booking_of(after)
+        for key in self.index.pods_by_vmi.of(uid) if rebooked else ():
+            self._count_pod(key, self.state.pod(key))
+        if others or rebooked:
+            self.charging.set_changed(uid)
         if others or moved:
             self.troubles.settle(before, after)
         elif after is not None:

@@ -32,6 +32,9 @@ from schemas import events as e
 from schemas.answers import Answer
 from schemas.objects import ClaimView, VmiView
 
+TOLD = (e.Changes, e.Outcomes, e.Progress, e.Tick, e.Continue)
+"""What most inputs are: somebody tells what happened, and waits for no answer."""
+
 
 def decide(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:
     """Yield the decisions of one input; the caller folds each before it asks on. `spent`: nothing yet."""
@@ -45,6 +48,14 @@ def decide(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Dec
 
 def _all(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decision]:
     # 1. Somebody waits for an answer.
+    if not isinstance(event, TOLD):
+        yield from _answers(book, event)
+    if is_left_over(book):
+        # For most inputs it is not: nothing that was folded concerns a pass or a finalizer.
+        yield from _steps(book, spent)
+
+
+def _answers(book: Book, event: e.AnyEvent | None) -> Iterator[d.Decision]:
     answered = answer(book, event)
     if answered is not None:
         yield answered
@@ -52,9 +63,6 @@ def _all(book: Book, event: e.AnyEvent | None, spent: Spent) -> Iterator[d.Decis
         yield from hearing(book, event)
     elif isinstance(event, e.Command):
         yield from by_hand.answer(book, event)
-    if is_left_over(book):
-        # For most inputs it is not: nothing that was folded concerns a pass or a finalizer.
-        yield from _steps(book, spent)
 
 
 def answer_dry(book: Book, event: e.AnyEvent) -> Answer | None:
@@ -188,13 +196,20 @@ def _placings(book: Book, spent: Spent, left: Left) -> Iterator[d.Decision]:
     if book.held.line.groups:
         yield from restoring(book, spent)
     if not book.behind:
-        yield from _gated(book, spent, left.sets)
+        if _may_be_gated(book):
+            yield from _gated(book, spent, left.sets)
         if book.state.asked:
             yield from starting(book, spent)
     if book.state.troubles:
         yield from moving(book, spent)
     if book.held.line.groups:
         yield from serving(book, spent, left)
+
+
+def _may_be_gated(book: Book) -> bool:
+    """Say whether anything changed that can give a gated pod its place; a claim that is shown, say, gives none."""
+    state = book.state
+    return bool(state.dirty_sets or state.dirty_nodes or state.dirty_budgets) or state.kept is not None
 
 
 def _takes_over(book: Book, decision: d.Decision) -> bool:

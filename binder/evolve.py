@@ -222,7 +222,7 @@ def settle(book: Book, decided: tuple[d.Decision, ...], spent: Spent) -> None:
 
 def is_adoption(state: State, decided: tuple[d.Decision, ...]) -> bool:
     """Say whether an input's pass booked what was found, and looked at nothing else."""
-    return state.adopting or any(isinstance(decision, d.Adopted) for decision in decided)
+    return state.adopting or (bool(decided) and any(isinstance(decision, d.Adopted) for decision in decided))
 
 
 def _settle_sets(book: Book) -> None:

@@ -164,8 +164,11 @@ class Picture:
         key = vmi.key if vmi is not None else ""
         if vmi is None or (gpu_set is not None and gpu_set.node):
             # Nothing to be gated for: at most its booking ends.
-            ends = (DIRTY,) if gpu_set is None else (DIRTY, ENDS)
-            self._line.put(uid, rank_of(self.state, uid, key, None), ends if dirty else ())
+            if dirty:
+                ends = (DIRTY,) if gpu_set is None else (DIRTY, ENDS)
+                self._line.put(uid, rank_of(self.state, uid, key, None), ends)
+            else:
+                self._line.drop(uid)
             return
         pod = self.launcher_of(vmi)
         groups: tuple[Group, ...] = (DIRTY,) if dirty else ()

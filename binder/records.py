@@ -41,7 +41,7 @@ class Start(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     withdrawn: bool = False
 
 
-class AskedStart(msgspec.Struct, frozen=True, omit_defaults=True):
+class AskedStart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A start that is not decided yet: the request, its place in EVENTS, since when, and what holds it up."""
 
     event: StartRequest

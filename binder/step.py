@@ -64,7 +64,7 @@ def read_input(book: Book, sequence: int, body: bytes) -> AnyEvent | d.Rejected 
 
     Raises `UnknownMessage` for a kind or version that this program does not know.
     """
-    if str(sequence) in book.state.voided:
+    if book.state.voided and str(sequence) in book.state.voided:
         return None
     try:
         event = decode_event(body)

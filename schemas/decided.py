@@ -3,8 +3,8 @@
 import msgspec
 
 
-class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Anything the binder can say."""
+class Decided(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Anything the binder can say. None can be part of a cycle, so the garbage collector leaves them alone."""
 
 
 class VmiId(msgspec.Struct, frozen=True, order=True, gc=False):

@@ -23,7 +23,7 @@ class Rejected(Decided, frozen=True, tag="rejected"):
     why: str
 
 
-class GpuEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+class GpuEntry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One resolved entry of an admission answer; `claim`: the held claim that gives the units, '' for a class entry."""
 
     class_name: str

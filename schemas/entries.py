@@ -1,6 +1,7 @@
 """The GPU annotation of a VM template, parsed: which entry, which field, what is wrong with it (N2)."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -8,17 +9,20 @@ import msgspec
 ENTRIES_MAX: Final = 16
 COUNT_MAX: Final = 64
 TEXT_BYTES_MAX: Final = 8192
+TEXTS_KNOWN_MAX: Final = 512
+"""So many annotations that were read are remembered: VMs ask for few different things, and each is asked often."""
+
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
-class ClassEntry(msgspec.Struct, frozen=True):
+class ClassEntry(msgspec.Struct, frozen=True, gc=False):
     """`count` units of a class; becomes a template claim that lives and dies with the VMI."""
 
     class_name: str
     count: int
 
 
-class ClaimEntry(msgspec.Struct, frozen=True):
+class ClaimEntry(msgspec.Struct, frozen=True, gc=False):
     """A held claim of the same namespace, by name."""
 
     claim_name: str
@@ -33,6 +37,7 @@ class MalformedEntries(Exception):
         self.entry, self.field, self.problem = entry, field, problem
 
 
+@lru_cache(TEXTS_KNOWN_MAX)
 def parse_entries(text: str) -> tuple[ClassEntry | ClaimEntry, ...]:
     """Read the annotation's JSON list. Raises `MalformedEntries`; never echoes more than a short name."""
     if len(text.encode(errors="replace")) > TEXT_BYTES_MAX:

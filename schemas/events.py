@@ -81,7 +81,7 @@ class Progress(Event, frozen=True, tag="progress"):
     version: int = FIRST_VERSION
 
 
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What became of one write: `code` 0 on success, else HTTP code, reason and field path (T16, T23).
 
     `action`: claim, status, pin, event, drop. `stamp`: the decision that was written.

@@ -7,5 +7,5 @@ FIRST_VERSION = 1
 would take it for the first."""
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Anything that can happen."""
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Anything that can happen. None can be part of a cycle, so the garbage collector leaves them alone."""
