@@ -130,7 +130,10 @@ async def prove_anchor(anchor: Tip | None, tip: Tip, journal: Journal) -> None:
         )
     stored = await journal.get(DECISIONS, anchor.sequence)
     if stored is None or not anchor.holds(stored):
-        raise NotOurs(f"DECISIONS message {anchor.sequence} is not the one that was anchored: the log was rewritten")
+        raise NotOurs(
+            f"DECISIONS message {anchor.sequence} is not the one that was anchored: the log lost its end, or was "
+            f"rewritten; restore the store from the archive, or run `gpubinder adopt` for a new generation"
+        )
 
 
 def _tip(data: dict[str, str]) -> Tip:

@@ -153,7 +153,8 @@ class Follower:
         if digest.hex() != frame.events_digest:
             raise BrokenLog(
                 said.message.sequence,
-                f"EVENTS {frame.covers_from}..{frame.covers_to} are not the inputs that were decided on",
+                f"EVENTS {frame.covers_from}..{frame.covers_to} are not the inputs that were decided on; "
+                f"where a part was lost and others published since, `gpubinder adopt` begins a generation",
             )
         for message in inputs:
             self._apply(self.book, frame, message, entries.get(message.sequence, ()))

@@ -16,7 +16,8 @@ from binder.decide import answer_dry, is_left_over
 from binder.evolve import is_dirty, may_place
 from binder.follower import Follower
 from binder.journal import Journal, Message, Unavailable, Unclear
-from binder.logbook import Draft, Fenced, LogWriter, open_epoch
+from binder.logbook import CONFIRM_SECONDS, Draft, Fenced, LogWriter, open_epoch
+from binder.newest import prove_inputs
 from binder.pace import Pace
 from binder.settings import settings_digest
 from binder.shown import Shown, prove_stamps
@@ -90,7 +91,7 @@ class Binder:
         self._identity = identity
         self._program = program
         self._snapshots = snapshots
-        self._nonce = ""
+        self._nonce, self._proven = "", False
         self._handover: asyncio.Future[Follower] | None = None
         self._handback = asyncio.Event()
         self.follower: Follower | None = None
@@ -140,10 +141,12 @@ class Binder:
             await asyncio.sleep(0.05)
             follower = self.follower
         await prove_anchor(anchor, self._tip(), self._journal)
-        if self._shown is not None:
+        if not self._proven:
             # Once: of a tail that this process follows it would see the loss.
-            await prove_stamps(await self._shown(), self._tip, self._journal)
-            self._shown = None
+            await prove_inputs(self._journal, self._tip, CONFIRM_SECONDS)
+            if self._shown is not None:
+                await prove_stamps(await self._shown(), self._tip, self._journal)
+            self._proven = True
 
     def _tip(self) -> Tip:
         return self.follower.tip if self.follower else Tip()

@@ -22,6 +22,7 @@ from schemas.stamping import stamp_text
 from schemas.streams import DECISIONS, EVENTS
 
 _NOT_FOUND = 404
+_LOST = "; if its decisions are lost, `gpubinder adopt` without --fresh takes over"
 
 
 class NotFresh(Exception):
@@ -105,7 +106,7 @@ async def check_fresh(kube: Kube, journal: Journal, namespace: str) -> None:
         if held and not await _begun(kube, journal):
             raise NotFresh(
                 f"stream {stream} holds {held} messages: this NATS already serves a log; "
-                f"check the NATS URL, or run `gpubinder run`"
+                f"check the NATS URL, or run `gpubinder run`{_LOST if stream == EVENTS else ''}"
             )
     standing = await Anchor(kube, namespace).read()
     if standing is not None:

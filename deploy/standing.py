@@ -12,16 +12,14 @@ from binder.anchor import Anchor, NotOurs
 from binder.election import holder_of
 from binder.journal import BatchJournal, Message, StreamInfo
 from binder.kube import Kube
+from binder.newest import newest
 from deploy.role_names import ELECTED, ESSENTIAL, Role
 from deploy.watching.tails import snapshot_in
-from schemas.frames import Epoch, Frame, Record, decode_record
 from schemas.names import LEASE_PREFIX
 from schemas.streams import DECISIONS, EVENTS, SNAPSHOT_MANIFEST, SNAPSHOTS
 
 BEHIND_SECONDS = 30.0
 FULL = 0.8
-LOOK_BACK = 200
-"""How far behind the end of DECISIONS a frame is looked for: epochs and skips may stand there."""
 
 
 class StreamEnd(msgspec.Struct, frozen=True):
@@ -77,9 +75,9 @@ async def standing(journal: BatchJournal, kube: Kube | None, namespace: str) -> 
 
 
 async def _log(journal: BatchJournal, infos: dict[str, StreamInfo]) -> Log:
-    last = infos[DECISIONS].last
-    frame, epoch = await _newest(journal, last)
-    if frame is None:
+    found = await newest(journal, infos[DECISIONS].last)
+    frame = found.frame
+    if not frame.type:
         return Log()
     waiting = max(infos[EVENTS].last - frame.covers_to, 0)
     undecided = await journal.get(EVENTS, frame.covers_to + 1) if waiting else None
@@ -87,31 +85,13 @@ async def _log(journal: BatchJournal, infos: dict[str, StreamInfo]) -> Log:
         frame.log_id,
         frame.generation,
         frame.epoch,
-        epoch.holder if epoch else "",
+        found.epoch.holder,
         frame.program,
         frame.rules,
         frame.covers_to,
         waiting,
         _age(undecided) if undecided is not None else 0.0,
     )
-
-
-async def _newest(journal: BatchJournal, last: int) -> tuple[Frame | None, Epoch | None]:
-    """Return the newest frame, and the newest epoch's record: one that has written no frame yet counts."""
-    epoch: Epoch | None = None
-    for sequence in range(last, max(last - LOOK_BACK, 0), -1):
-        record = await _record(journal, sequence)
-        if isinstance(record, Epoch) and epoch is None:
-            epoch = record
-        if isinstance(record, Frame):
-            begun = epoch or await _record(journal, record.epoch)
-            return record, begun if isinstance(begun, Epoch) else None
-    return None, epoch
-
-
-async def _record(journal: BatchJournal, sequence: int) -> Record | None:
-    message = await journal.get(DECISIONS, sequence)
-    return decode_record(message.body) if message is not None else None
 
 
 def _age(message: Message) -> float:

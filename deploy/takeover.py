@@ -19,9 +19,13 @@ from binder.evolve_objects import observe
 from binder.journal import BatchJournal, Journal
 from binder.kube import Kube
 from binder.logbook import LogReader, append_genesis
+from binder.newest import inputs_stand
 from binder.shown import anywhere, in_status, listed
-from binder.snapshots import forget_snapshots
-from binder.state import empty_state
+from binder.snapshots import forget_snapshots, newest_snapshot
+from binder.state import STATE_SCHEMA, empty_state
+from binder.step import RULES_VERSION
+from binder.stream_journal import JetStreamJournal
+from binder.stream_setup import StreamsDiffer, check_streams, create_streams
 from binder.telling import told_decision
 from binder.tip import Tip
 from deploy.adopt import NotFresh, cluster_id, last_of, left_over, tip_of
@@ -39,6 +43,14 @@ LOOKED_AT = (kinds.NODE, kinds.POD, kinds.GPU_CLASS, kinds.GPU_CLAIM, kinds.VM, 
 
 class NotAdoptable(NotFresh):
     """There is nothing to take over, or it is not ours to take over; says what to do instead."""
+
+
+class Stands(NotAdoptable):
+    """The log stands, as its anchor says: its streams may be looked after, no generation begins. `log_id`: whose."""
+
+    def __init__(self, log_id: str) -> None:
+        super().__init__(f"log {log_id} stands, as its anchor says: there is nothing to take over, `gpubinder run`")
+        self.log_id = log_id
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -88,7 +100,7 @@ async def _read(kube: Kube, book: Book, source: Source, notes: list[str]) -> Non
             observe(book, source.kind, view)
 
 
-async def beginning(kube: Kube, journal: Journal, namespace: str) -> Beginning:
+async def beginning(kube: Kube, journal: BatchJournal, namespace: str) -> Beginning:
     """Say which generation would begin. Raises `NotAdoptable`, `BrokenLog`, and what the API server refuses."""
     tip, anchor, unreadable = await _log(journal), None, False
     try:
@@ -100,14 +112,15 @@ async def beginning(kube: Kube, journal: Journal, namespace: str) -> Beginning:
     generations = [tip.generation, anchor.generation if anchor is not None else 0]
     # The next generation must beat all that objects of ours show, or its writes are refused (T22).
     generations.append((await anywhere(kube)).stamp.generation)
-    # An order that no log ever answered shows no decision, and keeps a fresh log away all the same.
-    if not any(generations) and not unreadable and not await left_over(kube):
+    # An order that no log ever answered shows no decision, and keeps a fresh log away all the same; so do inputs.
+    begun = any(generations) or unreadable or await last_of(journal, EVENTS)
+    if not begun and not await left_over(kube):
         raise NotAdoptable("no log, no anchor and nothing that a log decided stands here: say --fresh to begin one")
     log_id = tip.log_id or (anchor.log_id if anchor is not None else "") or secrets.token_hex(8)
     return Beginning(log_id, max(generations) + 1, tip, anchor is not None or unreadable)
 
 
-async def _prove_ours(kube: Kube, journal: Journal, tip: Tip, anchor: Tip | None) -> None:
+async def _prove_ours(kube: Kube, journal: BatchJournal, tip: Tip, anchor: Tip | None) -> None:
     first = await journal.get(DECISIONS, 1)
     genesis = decode_record(first.body) if first is not None else None
     if not isinstance(genesis, Genesis) or genesis.cluster != await cluster_id(kube):
@@ -122,13 +135,38 @@ async def _prove_ours(kube: Kube, journal: Journal, tip: Tip, anchor: Tip | None
         await prove_anchor(anchor, tip, journal)
     except NotOurs:
         return
-    if await last_of(journal, EVENTS) < tip.covers_to:
-        # Decisions outlasted what they were decided on: nobody can follow them any more.
+    if await last_of(journal, EVENTS) < tip.covers_to or (tip.covers_to and not await inputs_stand(journal, tip)):
+        return
+    if not await _reaches_snapshot(journal):
         return
     if not (await in_status(kube)).beyond(tip):
-        raise NotAdoptable(
-            f"log {tip.log_id} stands, as its anchor says: there is nothing to take over, `gpubinder run`"
-        )
+        raise Stands(tip.log_id)
+
+
+async def _reaches_snapshot(journal: BatchJournal) -> bool:
+    """Say whether the log holds what the newest snapshot was folded to: if not, decisions are lost that it saw."""
+    try:
+        kept = await newest_snapshot(journal, state=STATE_SCHEMA, rules=RULES_VERSION)
+    except LookupError:
+        return True
+    if kept is None:
+        return True
+    stored = await journal.get(DECISIONS, kept.manifest.tip.sequence) if kept.manifest.tip.sequence else None
+    return stored is not None and kept.manifest.tip.holds(stored)
+
+
+async def mended(journal: JetStreamJournal, replicas: int, *, dry_run: bool = False) -> bool:
+    """Bring the streams of a log that stands to what they must be; say whether they were not. Raises `StreamsDiffer`.
+
+    A stream of snapshots that is gone, or a setting that somebody changed, is no reason for a generation.
+    """
+    try:
+        await check_streams(journal)
+    except StreamsDiffer:
+        if not dry_run:
+            await create_streams(journal, replicas=replicas)
+        return True
+    return False
 
 
 async def take_over(kube: Kube, journal: BatchJournal, namespace: str, program: str) -> Tip:

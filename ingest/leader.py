@@ -2,32 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
-import msgspec
 import structlog
 
-from binder.journal import Journal, Message
+from binder.journal import Journal
+from binder.newest import EPOCH, FRAME, Head, head_of, newest
 from ingest.credit import Credit
 from schemas.events import ANNOUNCED_VERSIONS
 from schemas.streams import DECISIONS
 
-_EPOCH: Final = "epoch"
-_FRAME: Final = "frame"
-
 log = structlog.get_logger()
-
-
-class _Record(msgspec.Struct, frozen=True):
-    """The few fields of a DECISIONS record that matter here, whichever kind it is; entries are passed over."""
-
-    type: str = ""
-    epoch: int = 0
-    covers_to: int = 0
-    message_versions: tuple[int, ...] = ()
-
-
-_decoder = msgspec.json.Decoder(_Record)
 
 
 class Leader:
@@ -49,33 +33,21 @@ class Leader:
         await self._look_back(last)
         async for run in self._journal.read(DECISIONS, last + 1):
             for message in run:
-                record = _read(message)
+                record = head_of(message)
                 self._take(record)
-                if record.type == _EPOCH:
+                if record.type == EPOCH:
                     self._on_epoch()
 
     async def _look_back(self, last: int) -> None:
-        """Find the newest epoch and the newest frame at or before `last`."""
-        epoch: _Record | None = None
-        for sequence in range(last, 0, -1):
-            record = await self._record(sequence)
-            if record.type == _EPOCH and epoch is None:
-                epoch = record
-            if record.type == _FRAME:
-                self._credit.cover(record.covers_to)
-                epoch = epoch or await self._record(record.epoch)
-                break
-        if epoch is not None:
-            self._take(epoch)
+        """Take in the newest epoch and the newest frame at or before `last`."""
+        found = await newest(self._journal, last)
+        for record in (found.frame, found.epoch):
+            self._take(record)
 
-    async def _record(self, sequence: int) -> _Record:
-        message = await self._journal.get(DECISIONS, sequence)
-        return _Record() if message is None else _read(message)
-
-    def _take(self, record: _Record) -> None:
-        if record.type == _FRAME:
+    def _take(self, record: Head) -> None:
+        if record.type == FRAME:
             self._credit.cover(record.covers_to)
-        elif record.type == _EPOCH:
+        elif record.type == EPOCH:
             if not set(ANNOUNCED_VERSIONS).isdisjoint(record.message_versions):
                 self._reads_ours.set()
                 return
@@ -86,7 +58,3 @@ class Leader:
                 message_versions=list(ANNOUNCED_VERSIONS),
                 leader_reads=list(record.message_versions),
             )
-
-
-def _read(message: Message) -> _Record:
-    return _decoder.decode(message.body)

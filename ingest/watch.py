@@ -22,6 +22,7 @@ from ingest.outlet import Outlet
 from ingest.patience import Patience
 from ingest.reading import Reading
 from ingest.sources import Source
+from ingest.versions import served
 from schemas.events import CHANGES_PER_CHUNK_MAX
 from schemas.objects import rv_after
 
@@ -38,8 +39,7 @@ STEADY_S: Final = 30.0
 
 MOVED: Final = "another namespace is watched from now on"
 _BOOKMARK: Final = "BOOKMARK"
-_GONE: Final = 410
-_NOT_FOUND: Final = 404
+_GONE, _NOT_FOUND = 410, 404
 
 log = structlog.get_logger()
 
@@ -71,8 +71,8 @@ class Watching:
         on_rewind: Callable[[], None] = lambda: None,
     ) -> None:
         self.source = source
-        self._kind = source.kind
-        self._kube = kube
+        self._versions = source.resource.versions
+        self._kind, self._kube = source.kind, kube
         self._outlet = outlet
         self._marks = marks
         self._unserved_s = unserved_s
@@ -183,20 +183,22 @@ class Watching:
             return page
 
     async def _until_served(self) -> None:
-        """Say once that the kind is not served, once more at each `ask`, and wait until it is (D12)."""
+        """Wait until the kind is served; say once that it is not, and once more at each `ask` (D12)."""
         asks = -1
-        while True:
+        while not await self._is_served():
             if asks != self._asks:
                 asks = self._asks
                 await self._outlet.not_served(self._kind, self._session)
             await self._pause(self._unserved_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
-            try:
-                await self._kube.list_page(self.source.resource, namespace=self.source.namespace, limit=1)
-            except ApiError as error:
-                if error.code != _NOT_FOUND:
-                    await self._pause(self._lists.failed(error))
-                continue
-            return
+
+    async def _is_served(self) -> bool:
+        try:
+            found = await served(self._kube, self._versions, self.source.namespace)
+        except ApiError as error:
+            await self._pause(self._lists.failed(error))
+            return False
+        self.source = replace(self.source, resource=found or self.source.resource)
+        return found is not None
 
     async def _look_first(self) -> None:
         """See where the API server stands before watching.

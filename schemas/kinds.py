@@ -1,8 +1,10 @@
 """The Kubernetes kinds this program reads or writes: group, version, plural, scope."""
 
+from typing import Self
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 GROUP = "cozystack.io"
 VERSION = "v1alpha1"
@@ -13,7 +15,8 @@ _IN_NAMES = ":"
 class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
     """One served resource; `path` builds the REST path of a collection or an object.
 
-    `labelled`: where it is listed and watched, only objects that carry this label.
+    `labelled`: where it is listed and watched, only objects that carry this label. `older`: versions of it that hold
+    the same where we read, for clusters that do not serve the newest.
     """
 
     group: str
@@ -22,6 +25,12 @@ class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: str
     namespaced: bool
     labelled: str = ""
+    older: tuple[str, ...] = ()
+
+    @property
+    def versions(self) -> tuple[Self, ...]:
+        """Return the kind in each version that may be served, newest first."""
+        return (self, *(replace(self, version=version, older=()) for version in self.older))
 
     @property
     def api_version(self) -> str:
@@ -65,4 +74,6 @@ VMI = Resource("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineIn
 VMI_REPLICA_SET = Resource(
     "kubevirt.io", "v1", "virtualmachineinstancereplicasets", "VirtualMachineInstanceReplicaSet", namespaced=True
 )
-VM_POOL = Resource("pool.kubevirt.io", "v1beta1", "virtualmachinepools", "VirtualMachinePool", namespaced=True)
+VM_POOL = Resource(
+    "pool.kubevirt.io", "v1beta1", "virtualmachinepools", "VirtualMachinePool", namespaced=True, older=("v1alpha1",)
+)

@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from binder.journal import Gap, Journal, Message
+from binder.newest import Head, newest
 from schemas.answers import Answer, as_answer
 from schemas.decisions import Rejected, StartHeld
 from schemas.frames import Epoch, Frame, decode_record
@@ -25,9 +26,6 @@ REMEMBERED = 4096
 
 FIRST_KINDS = ("request.vmi", "request.pod")
 """What leaders read that announce no kinds of messages."""
-
-LOOK_BACK = 1000
-"""How far behind the tail the newest epoch is looked for; a leader's frames name it."""
 
 _log = structlog.get_logger()
 _K = TypeVar("_K")
@@ -122,17 +120,11 @@ class Answers:
                 await self._take(message)
 
     async def _learn_epoch(self, last: int) -> None:
-        for sequence in range(last, max(0, last - LOOK_BACK), -1):
-            message = await self._journal.get(DECISIONS, sequence)
-            record = _read(message) if message else None
-            if isinstance(record, Frame):
-                message = await self._journal.get(DECISIONS, record.epoch)
-                record = _read(message) if message else None
-            if isinstance(record, Epoch):
-                self._announce(record)
-                return
+        epoch = (await newest(self._journal, last, _read)).epoch
+        if epoch.type:
+            self._announce(epoch)
 
-    def _announce(self, epoch: Epoch) -> None:
+    def _announce(self, epoch: Epoch | Head) -> None:
         self.versions, self._kinds = epoch.message_versions, epoch.message_kinds
         self._ready.set()
 

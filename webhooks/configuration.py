@@ -49,13 +49,13 @@ def webhook_configuration(at: Service | str, ca_bundle: bytes) -> dict[str, Any]
         "kind": CONFIGURATION.kind,
         "metadata": {"name": CONFIGURATION_NAME, "labels": {names.MANAGED_BY_LABEL: names.FIELD_MANAGER}},
         "webhooks": [
-            _webhook(
+            _mutating(
                 VMI_WEBHOOK,
                 VMI,
                 {names.REFERENCE_LABEL: names.REFERENCE_VALUE},
                 client_config(at, VMI_PATH, ca_bundle),
             ),
-            _webhook(POD_WEBHOOK, POD, launcher, client_config(at, POD_PATH, ca_bundle)),
+            _mutating(POD_WEBHOOK, POD, launcher, client_config(at, POD_PATH, ca_bundle)),
         ],
     }
 
@@ -69,26 +69,51 @@ def client_config(at: Service | str, path: str, ca_bundle: bytes) -> dict[str, A
     return {"service": service, "caBundle": bundle}
 
 
-def _webhook(name: str, resource: Resource, labels: dict[str, str], client: dict[str, Any]) -> dict[str, Any]:
+def entry(
+    name: str,
+    resource: Resource,
+    client: dict[str, Any],
+    *,
+    operations: tuple[str, ...] = (CREATE,),
+    subresource: str = "",
+    version: str = "*",
+    fails: str = "Fail",
+    timeout_s: int = TIMEOUT_S,
+    **more: Any,  # noqa: ANN401 - fields as the API server spells them
+) -> dict[str, Any]:
+    """Return one webhook of a configuration, complete: what all of ours say, and what this one says beside that.
+
+    `client`: where it is called (`client_config`); `fails`: what an outage does; `more`: selectors and conditions.
+    """
     return {
         "name": name,
         "clientConfig": client,
         "rules": [
             {
                 "apiGroups": [resource.group],
-                "apiVersions": [resource.version],
-                "operations": [CREATE],
-                "resources": [resource.plural],
+                "apiVersions": [version],
+                "operations": list(operations),
+                "resources": [f"{resource.plural}/{subresource}" if subresource else resource.plural],
                 "scope": "Namespaced",
             }
         ],
-        "objectSelector": {"matchLabels": labels},
-        # A create in another version of the group is converted and asked about too.
+        **more,
+        # A write in another version of the group is converted and asked about too.
         "matchPolicy": "Equivalent",
-        "failurePolicy": "Fail",
+        "failurePolicy": fails,
         "sideEffects": "NoneOnDryRun",
-        "timeoutSeconds": TIMEOUT_S,
-        # Who changes the object after us may add devices of its own: look again (A7, A10).
-        "reinvocationPolicy": "IfNeeded",
+        "timeoutSeconds": timeout_s,
         "admissionReviewVersions": [REVIEW_API_VERSION.split("/")[1]],
     }
+
+
+def _mutating(name: str, resource: Resource, labels: dict[str, str], client: dict[str, Any]) -> dict[str, Any]:
+    return entry(
+        name,
+        resource,
+        client,
+        version=resource.version,
+        objectSelector={"matchLabels": labels},
+        # Who changes the object after us may add devices of its own: look again (A7, A10).
+        reinvocationPolicy="IfNeeded",
+    )

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from schemas import names
-from schemas.admission import ACCOUNTS_GROUP, CREATE, ORDER_PATH, ORDER_WEBHOOK, REVIEW_API_VERSION
+from schemas.admission import ACCOUNTS_GROUP, ORDER_PATH, ORDER_WEBHOOK
 from schemas.events import OrderRequest
 from schemas.kinds import GPU_CLAIM
 from schemas.reasons import Refusal
 from webhooks import cel
-from webhooks.configuration import TIMEOUT_S, Service, client_config
+from webhooks.configuration import Service, client_config, entry
 from webhooks.evidence import Evidence
 from webhooks.reviews import UNREADABLE, MalformedReview, Metadata, Review, TurnedAway
 
@@ -47,25 +47,12 @@ def order_webhook(at: Service | str, ca_bundle: bytes, home: str) -> dict[str, A
     """Return the entry of the validating configuration. `home`: the program's own namespace."""
     template = f"has({cel.NEW}.metadata.labels) && '{names.TEMPLATE_LABEL}' in {cel.NEW}.metadata.labels"
     ours = f"has(request.userInfo.groups) && '{ACCOUNTS_GROUP}{home}' in request.userInfo.groups"
-    return {
-        "name": ORDER_WEBHOOK,
-        "clientConfig": client_config(at, ORDER_PATH, ca_bundle),
-        "rules": [
-            {
-                "apiGroups": [GPU_CLAIM.group],
-                "apiVersions": ["*"],
-                "operations": [CREATE],
-                "resources": [GPU_CLAIM.plural],
-                "scope": "Namespaced",
-            }
-        ],
-        "matchPolicy": "Equivalent",
-        "matchConditions": [{"name": "is-no-claim-of-ours", "expression": f"!(({template}) && ({ours}))"}],
-        "failurePolicy": "Fail",
-        "sideEffects": "NoneOnDryRun",
-        "timeoutSeconds": TIMEOUT_S,
-        "admissionReviewVersions": [REVIEW_API_VERSION.split("/")[1]],
-    }
+    return entry(
+        ORDER_WEBHOOK,
+        GPU_CLAIM,
+        client_config(at, ORDER_PATH, ca_bundle),
+        matchConditions=[{"name": "is-no-claim-of-ours", "expression": f"!(({template}) && ({ours}))"}],
+    )
 
 
 def read_claim(raw: msgspec.Raw) -> Claim:

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 
 from schemas import names
-from schemas.admission import CREATE, REVIEW_API_VERSION, START_PATH, START_WEBHOOK
+from schemas.admission import START_PATH, START_WEBHOOK
 from schemas.events import StartRequest
 from schemas.kinds import VMI
 from schemas.objects import Foreseen
 from webhooks import cel
-from webhooks.configuration import TIMEOUT_S, Service, client_config
+from webhooks.configuration import Service, client_config, entry
 from webhooks.evidence import Evidence
 from webhooks.reviews import MalformedReview, Review
 from webhooks.vmi import Vmi
@@ -41,28 +41,12 @@ def start_webhook(at: Service | str, ca_bundle: bytes) -> dict[str, Any]:
     Under other policies the API server asks nobody: the match condition reads what our mutating webhook wrote. A dry
     run books nothing, an outage refuses the start.
     """
-    return {
-        "name": START_WEBHOOK,
-        "clientConfig": client_config(at, START_PATH, ca_bundle),
-        "rules": [
-            {
-                "apiGroups": [VMI.group],
-                "apiVersions": [VMI.version],
-                "operations": [CREATE],
-                "resources": [VMI.plural],
-                "scope": "Namespaced",
-            }
-        ],
-        "objectSelector": {"matchLabels": {names.REFERENCE_LABEL: names.REFERENCE_VALUE}},
-        "matchConditions": [
-            {
-                "name": UNDER_REFUSE,
-                "expression": f"{cel.annotation(cel.NEW, names.POLICY_ANNOTATION)} == '{names.POLICY_REFUSE}'",
-            }
-        ],
-        "matchPolicy": "Equivalent",
-        "failurePolicy": "Fail",
-        "sideEffects": "NoneOnDryRun",
-        "timeoutSeconds": TIMEOUT_S,
-        "admissionReviewVersions": [REVIEW_API_VERSION.split("/")[1]],
-    }
+    under_refuse = f"{cel.annotation(cel.NEW, names.POLICY_ANNOTATION)} == '{names.POLICY_REFUSE}'"
+    return entry(
+        START_WEBHOOK,
+        VMI,
+        client_config(at, START_PATH, ca_bundle),
+        version=VMI.version,
+        objectSelector={"matchLabels": {names.REFERENCE_LABEL: names.REFERENCE_VALUE}},
+        matchConditions=[{"name": UNDER_REFUSE, "expression": under_refuse}],
+    )

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from binder.rules.admission import controller_account
 from schemas import names
-from schemas.admission import BUDGETS_DOMAIN, CREATE, REVIEW_API_VERSION, SCALE, UPDATE, WRITE_PATH
+from schemas.admission import BUDGETS_DOMAIN, CREATE, SCALE, UPDATE, WRITE_PATH
 from schemas.events import Writable, WriteRequest
 from schemas.kinds import VM, VM_POOL, VMI, VMI_REPLICA_SET, Resource
 from schemas.objects import Gone, KubeVirtView, PoolView, ReplicaSetView, VmiView
 from webhooks import cel
-from webhooks.configuration import Service, client_config
+from webhooks.configuration import Service, client_config, entry
 from webhooks.reviews import UNREADABLE, MalformedReview, Review
 
 TIMEOUT_S = 5
@@ -59,27 +59,19 @@ def write_webhooks(at: Service | str, ca_bundle: bytes) -> tuple[dict[str, Any],
 def _webhook(
     kind: Resource, subresource: str, operations: tuple[str, ...], client: dict[str, Any], asks: str
 ) -> dict[str, Any]:
-    rule = {
-        "apiGroups": [kind.group],
-        "apiVersions": ["*"],
-        "operations": list(operations),
-        "resources": [f"{kind.plural}/{subresource}" if subresource else kind.plural],
-        "scope": "Namespaced",
-    }
-    return {
-        "name": f"{kind.plural}{'-' + subresource if subresource else ''}.{BUDGETS_DOMAIN}",
-        "clientConfig": client,
-        "rules": [rule],
-        "matchPolicy": "Equivalent",
-        "matchConditions": [
+    return entry(
+        f"{kind.plural}{'-' + subresource if subresource else ''}.{BUDGETS_DOMAIN}",
+        kind,
+        client,
+        operations=operations,
+        subresource=subresource,
+        fails="Ignore",
+        timeout_s=TIMEOUT_S,
+        matchConditions=[
             {"name": "is-not-being-deleted", "expression": f"!has({cel.NEW}.metadata.deletionTimestamp)"},
             {"name": "asks-for-more", "expression": asks},
         ],
-        "failurePolicy": "Ignore",
-        "sideEffects": "NoneOnDryRun",
-        "timeoutSeconds": TIMEOUT_S,
-        "admissionReviewVersions": [REVIEW_API_VERSION.split("/")[1]],
-    }
+    )
 
 
 def _entries(side: str, kind: Resource) -> str:

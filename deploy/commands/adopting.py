@@ -122,11 +122,17 @@ async def _take_over(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *
     from binder.stream_setup import check_payload, create_streams
     from deploy.adopt import ensure_namespace
     from deploy.commands.opening import open_kube, open_nats, program
-    from deploy.takeover import beginning, look, take_over
+    from deploy.takeover import Stands, beginning, look, mended, take_over
 
     async with open_kube(kube) as client, open_nats(reach, make=not dry_run) as opened:
         check_payload(opened.journal)
-        begun = await beginning(client, opened.journal, kube.namespace)
+        try:
+            begun = await beginning(client, opened.journal, kube.namespace)
+        except Stands as stands:
+            if not await mended(opened.journal, replicas, dry_run=dry_run):
+                raise
+            _tell_mended(stands.log_id, dry_run=dry_run, json=json)
+            return
         found = await look(client, kube.namespace)
         if not dry_run:
             await ensure_namespace(client, kube.namespace)
@@ -143,6 +149,14 @@ async def _take_over(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *
         say(out(), f"adopt would begin {what}; nothing is changed")
     else:
         say(out(), f"{what} begins, anchored in {kube.namespace}: the binder books this as soon as it leads")
+
+
+def _tell_mended(log_id: str, *, dry_run: bool, json: bool) -> None:
+    if json:
+        print_json({"log": log_id, "streams": "differ" if dry_run else "mended", "dryRun": dry_run})
+        return
+    what = "adopt would bring them to what they must be" if dry_run else "they are as they must be again"
+    say(out(), f"log [bold]{log_id}[/] stands, its streams did not: {what}; no generation begins, `gpubinder run`")
 
 
 def _tell(*parts: tuple[str, tuple[str, ...]]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +15,8 @@ from binder.kube_client import KubeClient
 from ingest.credit import IN_FLIGHT_MAX
 from schemas import kinds
 from schemas.events import CHANGES_PER_CHUNK_MAX, Changes, NotServed, SessionOpened, SessionSynced
+from schemas.objects import PoolView
+from tests.binder.waiting import eventually
 from tests.cluster import users
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
@@ -142,6 +145,63 @@ async def test_d12_kubevirt_may_come_later(control_plane: ControlPlane, client: 
         )
         await settled(client, ingest, leader)
         assert len([e for e in leader.published(NotServed) if e.kind == "kubevirts"]) == 1
+
+
+async def test_d12_a_pool_is_followed_in_the_version_that_is_served(
+    control_plane: ControlPlane, client: KubeClient, api: Api, namespace: str
+) -> None:
+    """KubeVirt serves pools as v1alpha1, as v1beta1 or as both: they count, and go on to count when that changes."""
+    crd = kinds.CRD.path(name=f"{kinds.VM_POOL.plural}.{kinds.VM_POOL.group}")
+    [newest, older] = kinds.VM_POOL.versions
+    marks = {"labels": {"a": "b"}, "annotations": {"cozystack.io/gpus": '[{"className":"l40s"}]'}}
+    machine = {"spec": {"template": {"metadata": marks, "spec": {"domain": {"devices": {}}}}}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "virtualMachineTemplate": machine}
+    pool = {"apiVersion": older.api_version, "kind": older.kind, "metadata": {"name": "p"}, "spec": spec}
+    try:
+        await _serve_pools(api, client, crd, older.version)
+        async with following(client) as (ingest, leader):
+            await settled(client, ingest, leader)
+            await api.create(older.path(namespace), pool)
+            await until(lambda: _replicas(leader, f"{namespace}/p") == 3, "the pool is known")
+            assert not [one for one in leader.published(NotServed) if one.kind == newest.plural]
+
+            await _serve_pools(api, client, crd, newest.version)
+            await until(lambda: ingest.watching[newest.plural].source.resource == newest, "the other version")
+            await api.patch(f"{newest.path(namespace)}/p", {"spec": {"replicas": 4}})
+            await until(lambda: _replicas(leader, f"{namespace}/p") == 4, "its change is known")
+            await settled(client, ingest, leader)
+    finally:
+        await api.delete(crd)
+        await api.until(crd, lambda found: found is None)
+        await asyncio.to_thread(control_plane.admin.install, KUBEVIRT_KINDS)
+
+
+def _replicas(leader: Leader, key: str) -> int:
+    view = leader.folded()[kinds.VM_POOL.plural].get(key)
+    return view.replicas if isinstance(view, PoolView) else 0
+
+
+async def _serve_pools(api: Api, client: KubeClient, crd: str, version: str) -> None:
+    """Have pools served in one version alone, and wait until they are."""
+    found = await api.get(crd)
+    [stored] = [one for one in found["spec"]["versions"] if one["storage"]]
+    [newest, *others] = kinds.VM_POOL.versions
+    versions = [stored | {"served": newest.version == version}]
+    versions += [stored | {"name": one.version, "served": one.version == version, "storage": False} for one in others]
+    await api.patch(crd, {"spec": {"versions": versions}})
+    for one in (newest, *others):
+        await eventually(
+            partial(_is_so, client, one, served=one.version == version), f"{one.api_version} is as was asked"
+        )
+
+
+async def _is_so(client: KubeClient, pools: kinds.Resource, *, served: bool) -> bool:
+    try:
+        await client.list_page(pools, limit=1)
+    except ApiError as refused:
+        # While the server takes the change up it says that it is not ready.
+        return not served and refused.code == HTTPStatus.NOT_FOUND
+    return served
 
 
 async def test_t11_a_new_epoch_gets_progress_of_every_kind(client: KubeClient, api: Api, namespace: str) -> None:
