@@ -8,37 +8,24 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager
 from typing import Any
 
-from deploy.world.admission import Hook
+from deploy.asked_in_memory import DOORS, entries, hook_of, path_of
 from deploy.world.apiserver import ApiServer
 from deploy.world.clock import WallClock
 from deploy.world.collector import Collector
 from deploy.world.dump import Loaded, load
 from deploy.world.kubevirt import RESOURCES, KubeVirt
-from deploy.world.manifests import Obj, decode, dig, encode, key_of
+from deploy.world.manifests import Obj, key_of
 from deploy.world.own_kinds import install
 from deploy.world.scheduler import Scheduler
 from deploy.world.virt_names import CONTROLLER_ACCOUNT, CONTROLLER_REVISION, SECRET, account
 from deploy.world.virt_webhooks import VirtApi
-from schemas.admission import POD_WEBHOOK, START_WEBHOOK, VMI_WEBHOOK
 from schemas.kinds import KUBEVIRT, VM, VMI
-from schemas.names import POLICY_ANNOTATION, POLICY_REFUSE
-from webhooks.configuration import webhook_configuration
 from webhooks.service import Webhooks
-from webhooks.starts import UNDER_REFUSE, start_webhook
 
 Part = Coroutine[Any, Any, None]
 ONE_BY_ONE_MAX = 60
 """So many VMs are started in the order of the dump, each when the one before it has its answer."""
 _WORKERS = 16
-IN_PROCESS = "https://in-process"
-
-
-def _is_under_refuse(request: Obj) -> bool:
-    return (dig(request, "object", "metadata", "annotations") or {}).get(POLICY_ANNOTATION) == POLICY_REFUSE
-
-
-CONDITIONS = {UNDER_REFUSE: _is_under_refuse}
-"""The match conditions of our webhooks, which the real server evaluates as CEL, by name."""
 
 
 class Cluster:
@@ -75,43 +62,17 @@ class Cluster:
         """Return what acts in the cluster by itself: KubeVirt with its kubelets, the scheduler, the collector."""
         return [self._kubevirt.run(), Scheduler(self.api, clock=self._clock).run(), Collector(self.api).run()]
 
-    def register(self, webhooks: Webhooks) -> None:
-        """Have the API server ask the webhooks, without a network between them."""
-        reviews = {
-            VMI_WEBHOOK: webhooks.review_vmi,
-            POD_WEBHOOK: webhooks.review_pod,
-            START_WEBHOOK: webhooks.review_start,
-        }
-        for one in (*webhook_configuration(IN_PROCESS, b"")["webhooks"], start_webhook(IN_PROCESS, b"")):
-            self.api.admit(hook_of(one, reviews[one["name"]]))
+    def register(self, webhooks: Webhooks, home: str) -> None:
+        """Have the API server ask the webhooks, without a network between them. `home`: the program's namespace."""
+        for one in entries(home):
+            self.api.admit(hook_of(one, _answering(webhooks, path_of(one)), home))
 
 
-def hook_of(one: Obj, answer: Callable[[bytes], Awaitable[bytes]]) -> Hook:
-    """Return a webhook of the configuration object as the server asks it; `answer` takes and gives a review's bytes."""
-    (rule,) = one["rules"]
-    selected: Obj = one["objectSelector"]["matchLabels"]
-    conditions: list[Obj] = one.get("matchConditions", [])
+def _answering(webhooks: Webhooks, path: str) -> Callable[[bytes], Awaitable[bytes]]:
+    async def answer(body: bytes) -> bytes:
+        return (await DOORS[path](webhooks, body)).body
 
-    async def review(asked: Obj) -> Obj:
-        return decode(await answer(encode(asked)))
-
-    def concerns(request: Obj) -> bool:
-        labels = dig(request, "object", "metadata", "labels") or {}
-        selects = all(labels.get(name) == value for name, value in selected.items())
-        return selects and all(CONDITIONS[condition["name"]](request) for condition in conditions)
-
-    places = [f"{plural}.{group}" if group else plural for group in rule["apiGroups"] for plural in rule["resources"]]
-    return Hook(
-        name=one["name"],
-        review=review,
-        resources=tuple(places),
-        operations=tuple(rule["operations"]),
-        # Of the two kinds, only mutating webhooks say when they are asked again.
-        mutating="reinvocationPolicy" in one,
-        fail_closed=one["failurePolicy"] == "Fail",
-        reinvoke=one.get("reinvocationPolicy") == "IfNeeded",
-        when=concerns,
-    )
+    return answer
 
 
 @asynccontextmanager

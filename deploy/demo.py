@@ -23,6 +23,7 @@ from deploy.cluster_in_memory import Cluster, running
 from deploy.roles import Place, run_binder, run_ingest, run_projector
 from deploy.world.dump import Loaded
 from deploy.world.manifests import Obj, decode, dig, encode, key_of, meta
+from schemas.admission import ACCOUNTS_GROUP
 from schemas.decisions import Decision, Refused
 from schemas.kinds import GPU_CLASS, NODE, VM
 from schemas.names import REFERENCE_LABEL, REFERENCE_VALUE
@@ -254,10 +255,10 @@ async def staged(objects: Iterable[Obj], place: Callable[[Kube], Place]) -> Asyn
     """Load a cluster, begin a log and run everything on it; after the block all parts have come to rest."""
     cluster = Cluster(objects)
     cluster.api.writes.seed_namespace(NAMESPACE)
-    here = place(cluster.api)
+    here = place(cluster.api.as_user(f"system:serviceaccount:{NAMESPACE}:gpubinder", f"{ACCOUNTS_GROUP}{NAMESPACE}"))
     await adopt_fresh(here.kube, here.journal, NAMESPACE, here.program)
     webhooks = here.webhooks()
-    cluster.register(webhooks)
+    cluster.register(webhooks, NAMESPACE)
     demo = Demo(cluster, here)
     parts = (run_binder(here, here.binder()), run_ingest(here), run_projector(here), webhooks.run())
     async with running(demo.follow()):

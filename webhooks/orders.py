@@ -21,6 +21,8 @@ from webhooks.evidence import Evidence
 from webhooks.reviews import UNREADABLE, MalformedReview, Metadata, Review, TurnedAway
 
 CLASS_NAME_MAX = 253
+NOT_OURS = "is-no-claim-of-ours"
+"""The match condition that keeps the program's own claims from being asked about."""
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
@@ -51,7 +53,7 @@ def order_webhook(at: Service | str, ca_bundle: bytes, home: str) -> dict[str, A
         ORDER_WEBHOOK,
         GPU_CLAIM,
         client_config(at, ORDER_PATH, ca_bundle),
-        matchConditions=[{"name": "is-no-claim-of-ours", "expression": f"!(({template}) && ({ours}))"}],
+        matchConditions=[{"name": NOT_OURS, "expression": f"!(({template}) && ({ours}))"}],
     )
 
 

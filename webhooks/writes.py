@@ -25,12 +25,16 @@ TIMEOUT_S = 5
 DECLARING = {kind.plural: kind for kind in (VM, VM_POOL, VMI_REPLICA_SET, VMI)}
 SCALED = (VM_POOL, VMI_REPLICA_SET)
 
-_TEMPLATES = {
+NOT_GOING, ASKS_FOR_MORE = "is-not-being-deleted", "asks-for-more"
+"""Match conditions: what keeps the API server from asking."""
+
+TEMPLATES = {
     VM.plural: "spec.template",
     VM_POOL.plural: "spec.virtualMachineTemplate.spec.template",
     VMI_REPLICA_SET.plural: "spec.template",
     VMI.plural: "",
 }
+"""Where each kind has its template, '' where it is one itself."""
 
 
 class _ScaleSpec(msgspec.Struct, frozen=True):
@@ -68,15 +72,15 @@ def _webhook(
         fails="Ignore",
         timeout_s=TIMEOUT_S,
         matchConditions=[
-            {"name": "is-not-being-deleted", "expression": f"!has({cel.NEW}.metadata.deletionTimestamp)"},
-            {"name": "asks-for-more", "expression": asks},
+            {"name": NOT_GOING, "expression": f"!has({cel.NEW}.metadata.deletionTimestamp)"},
+            {"name": ASKS_FOR_MORE, "expression": asks},
         ],
     )
 
 
 def _entries(side: str, kind: Resource) -> str:
     """Return the entries of a template, '' where it has none."""
-    path = "".join(f".?{field}" for field in (*filter(None, _TEMPLATES[kind.plural].split(".")), "metadata"))
+    path = "".join(f".?{field}" for field in (*filter(None, TEMPLATES[kind.plural].split(".")), "metadata"))
     return f"{side}{path}.?annotations[?'{names.GPUS_ANNOTATION}'].orValue('')"
 
 

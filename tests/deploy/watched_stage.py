@@ -18,6 +18,7 @@ from deploy.role_names import Role
 from deploy.roles import Place
 from deploy.serving import Serving, serve
 from deploy.world.dump import read_manifests
+from schemas.admission import ACCOUNTS_GROUP
 from schemas.streams import DECISIONS, EVENTS
 from tests.deploy.scraping import Scrape
 from tests.deploy.waiting import until
@@ -89,7 +90,8 @@ async def stage(
     await create_streams(journal, replicas=1)
     cluster = Cluster(read_manifests(EXAMPLES))
     cluster.api.writes.seed_namespace(NAMESPACE)
-    place = Place(cluster.api, journal, connection, NAMESPACE, "stage-1", "0.1.0")
+    user = cluster.api.as_user("program", f"{ACCOUNTS_GROUP}{NAMESPACE}")
+    place = Place(user, journal, connection, NAMESPACE, "stage-1", "0.1.0")
     await adopt_fresh(cluster.api, journal, NAMESPACE, place.program)
     status, webhook = free_ports(2)
     door = Door(directory / "tls")
@@ -103,7 +105,7 @@ async def stage(
             here = Stage(cluster, place, nats, status, door)
             if set(roles) == set(Role):
                 assert place.standing.webhooks is not None
-                cluster.register(place.standing.webhooks)
+                cluster.register(place.standing.webhooks, NAMESPACE)
                 await here.scraped(all_known)
                 for part in cluster.parts():
                     also(part)

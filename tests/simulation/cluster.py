@@ -35,6 +35,7 @@ from tests.simulation.labels import (
     ZONES,
 )
 from tests.simulation.lanes import Lane, running
+from tests.simulation.pools import Pools
 
 BORN_S = 1_700_000_000.0
 _ROOM = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "1Ti", "pods": "110"}
@@ -122,6 +123,7 @@ class Cluster:
                     Scheduler(self.api, clock=self.clock).run(lag_s=setting.schedule_s),
                     Collector(self.api).run(),
                     Disks(self.api).run(),
+                    Pools(self.api.as_user(account(KUBEVIRT_NAMESPACE, CONTROLLER_ACCOUNT)), lane).run(),
                 )
             ]
 

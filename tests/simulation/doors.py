@@ -12,6 +12,7 @@ from deploy.world.faults import Call, Fault, FaultyKube
 from schemas.kinds import KUBEVIRT
 from schemas.streams import DECISIONS
 from tests.simulation.lanes import Lane
+from tests.simulation.questions import Bus, Questions
 from tests.simulation.weather import Weather
 
 WRITES = frozenset({"create", "replace", "patch", "delete"})
@@ -33,7 +34,15 @@ class Doors:
     """The doors of the process `name` on `lane`. Once shut, nothing goes through any more."""
 
     def __init__(
-        self, name: str, lane: Lane, world: Lane, kube: Kube, journal: MemoryJournal, weather: Weather, counts: Counts
+        self,
+        name: str,
+        lane: Lane,
+        world: Lane,
+        kube: Kube,
+        journal: MemoryJournal,
+        bus: Bus,
+        weather: Weather,
+        counts: Counts,
     ) -> None:
         self.name, self.lane, self.world = name, lane, world
         self.weather, self.counts = weather, counts
@@ -42,6 +51,9 @@ class Doors:
         self._on_their_way: dict[asyncio.Task[None], None] = {}
         self.kube = FaultyKube(kube, self._plan)
         self.journal = DoorJournal(self, journal)
+        self.questions = Questions(
+            bus, lane, lambda: self.shut or self.weather.strikes("journal away", name) is not None
+        )
 
     async def _plan(self, call: Call) -> Fault | None:
         self.check_api()

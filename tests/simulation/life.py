@@ -18,11 +18,13 @@ from tests.simulation.acts.holders import CreateNamespace, EditClass, Say
 from tests.simulation.acts.machines import AddNode, NodeUp, PluginBack, Refuses, Untaint
 from tests.simulation.acts.strangers import LetGo, Pause, Ungate
 from tests.simulation.acts.tenants import CreateClass, create_disk, has_own_disk
+from tests.simulation.acts.writers import Bar
 from tests.simulation.cluster import Setting, node_name
 from tests.simulation.labels import CARD, CLASSES, SYSTEM, TENANTS
 from tests.simulation.lanes import NeverRests
 from tests.simulation.laws.budgets import Budgeted, BudgetShown, Woken
 from tests.simulation.laws.classes import Elder, Named, Tolerated
+from tests.simulation.laws.desk import Desk
 from tests.simulation.laws.endings import Gone, Served
 from tests.simulation.laws.health import Health
 from tests.simulation.laws.holdings import Holds, Together
@@ -38,6 +40,7 @@ from tests.simulation.laws.seen import Seen
 from tests.simulation.laws.sets import Shown, Told, Whole
 from tests.simulation.laws.skips import Spared
 from tests.simulation.laws.takeovers import TakenOver
+from tests.simulation.laws.writes import Answered, OnPaper
 from tests.simulation.picture import Picture
 from tests.simulation.script import VMS
 from tests.simulation.story import spelled
@@ -46,7 +49,7 @@ from tests.simulation.world import World, worlds_own_chance
 LAWS: tuple[type[Law], ...] = (
     Budgeted, BudgetShown, Woken, TakenOver, Named, Tolerated, Elder, Licensed, Room, Kept, Pins, OneStart, Whole,
     Holds, Together, Told, Shown, Gone, Served, Ordered, Recorded, Promises, Proven, Measure, Patient, Spared, Seen,
-    Health,
+    Answered, OnPaper, Desk, Health,
 )  # fmt: skip
 STEPS = 32
 """Acts of a world, unless told otherwise."""
@@ -199,6 +202,7 @@ def heal(world: World) -> None:
         EditClass("card", CARD).begin(world)
     for number in range(VMS):
         Ungate(number).begin(world)
+        Bar(number, bars=False).begin(world)
     # Nobody is woken by a change that changes nothing: who was not woken before shows.
     if dig(world.cluster.find(CONFIGMAP, f"{SYSTEM}/{SETTINGS_CONFIGMAP}") or {}, "data", SETTING_PAUSED) == "true":
         Pause(paused=False).begin(world)

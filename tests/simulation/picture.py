@@ -55,6 +55,8 @@ class Picture:
     `booked`: nodes by VMI uid of sets booked at admission, whose launchers are made for them.
 
     `changed`: the input at which a node last changed in what may end a refusal. `kept`: the node kept for one set.
+
+    `body`: the input that is decided on.
     """
 
     def __init__(self, journal: MemoryJournal) -> None:
@@ -80,6 +82,7 @@ class Picture:
         self.adopting = False
         self.generation = 0
         self.rewinds = 0
+        self.body = b""
         self.listeners: list[Listener] = []
 
     def follow(self, journal: MemoryJournal) -> None:
@@ -126,7 +129,7 @@ class Picture:
             assert message.sequence == sequence
             if self._stamp_ns:
                 self.now_ns += min(max(message.stamp_ns - self._stamp_ns, 0), STEP_NS_MAX)
-            self._stamp_ns, self.sequence = message.stamp_ns, sequence
+            self._stamp_ns, self.sequence, self.body = message.stamp_ns, sequence, message.body
             self._hear(sequence, message.body)
             for place, decision in enumerate(said.get(sequence, ())):
                 for listener in self.listeners:
@@ -161,6 +164,11 @@ class Picture:
                 self._read(event)
             case e.StartRequest():
                 self._read(event.asked)
+            case e.WriteRequest() if event.before is not None:
+                self._believe(event.kind, event.before)
+            case e.OrderRequest():
+                for view in event.classes:
+                    self._believe("gpuclasses", view)
             case _:
                 pass
 

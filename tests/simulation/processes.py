@@ -6,43 +6,20 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from binder.journal import Unclear
 from binder.service import Binder
-from deploy.cluster_in_memory import IN_PROCESS, hook_of
+from deploy.asked_in_memory import DOORS, entries, hook_of, path_of
 from deploy.roles import Place, run_binder, run_ingest, run_projector
 from deploy.serving import kept
-from deploy.world.manifests import Obj
-from schemas.admission import POD_WEBHOOK, START_WEBHOOK, VMI_WEBHOOK
 from tests.simulation.cluster import Cluster
 from tests.simulation.doors import Doors
 from tests.simulation.labels import SYSTEM
 from tests.simulation.lanes import Lane
-from webhooks.configuration import TIMEOUT_S, webhook_configuration
+from tests.simulation.weather import Weather
 from webhooks.metrics import Metrics
 from webhooks.service import Webhooks
-from webhooks.starts import start_webhook
+from webhooks.verdicts import Verdict
 
 PROGRAM = "simulated"
-
-
-class NoQuestions:
-    """Request/reply between processes: nobody asks here."""
-
-    connected = True
-
-    async def ask(self, subject: str, body: bytes, *, seconds: float) -> bytes:
-        """Hear nothing."""
-        raise Unclear(f"nobody answers on {subject} within {seconds} s")
-
-    async def answer(
-        self, subject: str, queue: str, reply: Callable[[bytes], Awaitable[bytes]]
-    ) -> Callable[[], Awaitable[None]]:
-        """Take an answerer in; nobody asks it."""
-
-        async def stop() -> None:
-            return
-
-        return stop
 
 
 class Process:
@@ -51,7 +28,7 @@ class Process:
     def __init__(self, name: str, doors: Doors) -> None:
         self.name, self.doors, self.lane = name, doors, doors.lane
         self.role = doors.role
-        self.place = Place(doors.kube, doors.journal, NoQuestions(), SYSTEM, f"{name}@{id_of(doors)}", PROGRAM)
+        self.place = Place(doors.kube, doors.journal, doors.questions, SYSTEM, f"{name}@{id_of(doors)}", PROGRAM)
         self.binder: Binder | None = None
         self.webhooks: Webhooks | None = None
         self.failure: BaseException | None = None
@@ -85,36 +62,52 @@ def id_of(doors: Doors) -> str:
 
 
 class FrontDesk:
-    """The API server's side of the webhooks: calls whichever replica the service picks, and gives up after a while."""
+    """The API server's side of the webhooks: calls whichever replica the service picks, and gives up after a while.
 
-    def __init__(self, cluster: Cluster, pick: Callable[[], Process | None]) -> None:
-        self._pick = pick
-        asked = {VMI_WEBHOOK: self._ask_vmi, POD_WEBHOOK: self._ask_pod, START_WEBHOOK: self._ask_start}
-        configured: list[Obj] = [*webhook_configuration(IN_PROCESS, b"")["webhooks"]]
-        for one in (*configured, start_webhook(IN_PROCESS, b"")):
-            cluster.api.admit(hook_of(one, asked[one["name"]]))
+    `said` is told what became of each review, by the path that was called: the answer's bytes, None where none came.
+    """
 
-    async def _ask_vmi(self, body: bytes) -> bytes:
-        return await self._ask(lambda webhooks: webhooks.review_vmi(body))
+    def __init__(
+        self,
+        cluster: Cluster,
+        weather: Weather,
+        pick: Callable[[str], Process | None],
+        said: Callable[[bytes, bytes | None, str], None],
+    ) -> None:
+        self._weather, self._pick, self._said = weather, pick, said
+        for one in entries(SYSTEM):
+            cluster.api.admit(hook_of(one, self._asking(path_of(one), one["timeoutSeconds"]), SYSTEM))
 
-    async def _ask_pod(self, body: bytes) -> bytes:
-        return await self._ask(lambda webhooks: webhooks.review_pod(body))
+    def _asking(self, path: str, patience_s: float) -> Callable[[bytes], Awaitable[bytes]]:
+        async def ask(body: bytes) -> bytes:
+            answer = None
+            try:
+                answer = await self._ask(lambda webhooks: DOORS[path](webhooks, body), path, patience_s)
+            finally:
+                self._said(body, answer, path)
+            return answer
 
-    async def _ask_start(self, body: bytes) -> bytes:
-        return await self._ask(lambda webhooks: webhooks.review_start(body))
+        return ask
 
-    async def _ask(self, review: Callable[[Webhooks], Coroutine[Any, Any, bytes]]) -> bytes:
-        process = self._pick()
-        if process is None or process.webhooks is None:
+    async def _ask(
+        self, review: Callable[[Webhooks], Coroutine[Any, Any, Verdict]], path: str, patience_s: float
+    ) -> bytes:
+        process = self._pick(path)
+        if process is None or process.webhooks is None or self._weather.strikes("desk away", path):
             raise ConnectionError("no webhook listens")
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         process.lane.call_soon(_serve, process.lane, review(process.webhooks), answer)
-        async with asyncio.timeout(TIMEOUT_S):
-            return await answer
+        async with asyncio.timeout(patience_s):
+            verdict = await answer
+            if (late := self._weather.strikes("desk late", path)) is not None:
+                await asyncio.sleep(late.seconds)
+        if self._weather.strikes("desk lost", path):
+            raise ConnectionError("the connection broke over the answer")
+        return verdict.body
 
 
-def _serve(lane: Lane, review: Coroutine[Any, Any, bytes], answer: "asyncio.Future[bytes]") -> None:
-    def said(task: "asyncio.Task[bytes]") -> None:
+def _serve(lane: Lane, review: Coroutine[Any, Any, Verdict], answer: "asyncio.Future[Verdict]") -> None:
+    def said(task: "asyncio.Task[Verdict]") -> None:
         if answer.done():
             return
         if task.cancelled():

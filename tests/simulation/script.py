@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 
+from schemas.admission import ORDER_PATH, WRITE_PATH
 from schemas.reasons import Order
 from tests.simulation.acts import budgets as b
 from tests.simulation.acts import holders as h
@@ -11,6 +12,7 @@ from tests.simulation.acts import machines as m
 from tests.simulation.acts import strangers as s
 from tests.simulation.acts import tenants as t
 from tests.simulation.acts import troubles as u
+from tests.simulation.acts import writers as wr
 from tests.simulation.acts.act import Act, Step
 from tests.simulation.cluster import Setting
 from tests.simulation.labels import CARD, OTHER_NAME, TWIN
@@ -176,6 +178,22 @@ BUDGETS: Sort = (
     (2, lambda c, _: b.Release(c.randrange(2), _limits(c, unread=True))),
     (1, lambda c, _: b.DropRelease(c.randrange(2))),
 )
+WRITERS: Sort = (
+    (6, lambda c, _: wr.CreateSet(c.randrange(4), c.choice((0, 0, 2, 4, 6)), c.choice((0, 1, 1, 2, 3)))),
+    (5, lambda c, _: wr.Rescale(c.randrange(4), c.choice((0, 1, 2, 3, 5)))),
+    (2, lambda c, _: wr.DropSet(c.randrange(4))),
+    (4, lambda c, _: wr.EditVm(_vm(c), c.randrange(t.NOTHING))),
+    (3, lambda c, _: wr.BareVmi(c.randrange(4), c.choice((0, 2, 4)), c.random() < 0.3)),
+    (2, lambda c, _: wr.DropBareVmi(c.randrange(4))),
+    (2, lambda c, _: wr.TryOut(c.randrange(4), c.randrange(6), c.random() < 0.5)),
+    (1, lambda c, _: wr.Bar(c.randrange(4))),
+    (1, lambda c, _: wr.Bar(c.randrange(4), bars=False)),
+    (1, lambda c, _: wr.Touch(c.random() < 0.6)),
+)
+DESK: Sort = (
+    (3, lambda c, _: wr.DeskTrouble(c.choice(("away", "lost")), c.choice((0.3, 1.0)), c.choice((1.0, 6.0)), _path(c))),
+    (2, lambda c, _: wr.DeskTrouble("late", c.choice((0.3, 1.0)), 6.0, _path(c), c.choice((1.0, 4.0, 7.0)))),
+)
 SORTS: dict[str, tuple[Sort, float, int]] = {
     "tenants": (TENANTS, 1.0, 10),
     "holders": (HOLDERS, 0.6, 7),
@@ -189,6 +207,8 @@ SORTS: dict[str, tuple[Sort, float, int]] = {
     "restores": (RESTORES, 0.15, 2),
     "journal": (JOURNAL, 0.5, 2),
     "budgets": (BUDGETS, 0.4, 4),
+    "writers": (WRITERS, 0.4, 5),
+    "desk": (DESK, 0.25, 1),
     "losses": (LOSSES, 0.25, 1),
     "licences": (LICENCES, 0.2, 3),
     "kubevirts": (KUBEVIRTS, 0.15, 1),
@@ -198,6 +218,10 @@ SORTS: dict[str, tuple[Sort, float, int]] = {
 
 def _role(chance: random.Random) -> str:
     return chance.choice(("", "binder", "ingest", "projector", "webhooks"))
+
+
+def _path(chance: random.Random) -> str:
+    return chance.choice(("", "", WRITE_PATH, ORDER_PATH))
 
 
 def setting_of(seed: int) -> Setting:

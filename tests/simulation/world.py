@@ -15,6 +15,7 @@ from binder.memory_journal import MemoryJournal
 from deploy.adopt import adopt_fresh
 from deploy.world.manifests import encode
 from deploy.world.store import Backup
+from schemas.admission import ACCOUNTS_GROUP
 from schemas.kinds import CONFIGMAP
 from schemas.names import SETTING_POLICY, SETTINGS_CONFIGMAP
 from tests.simulation.chance import Chance
@@ -24,6 +25,7 @@ from tests.simulation.hardware import Hardware
 from tests.simulation.labels import SYSTEM
 from tests.simulation.lanes import Director, Lane
 from tests.simulation.processes import PROGRAM, FrontDesk, Process
+from tests.simulation.questions import Bus
 from tests.simulation.weather import Weather
 
 _SECOND_NS = 1_000_000_000
@@ -37,7 +39,8 @@ class World:
     """Everything there is. `shouts`: what the program logged as an error.
 
     `halted`: the operator paused placing. `tampered`: when a tenant last wrote to a Secret. `stopped`: no process runs,
-    as somebody takes the cluster over; whoever is in `on_new_log` hears of the log after that.
+    as somebody takes the cluster over; whoever is in `on_new_log` hears of the log after that,
+    and whoever is in `on_review` of each review, its answer (None: there was none) and its path.
     """
 
     def __init__(self, seed: int, setting: Setting) -> None:
@@ -62,8 +65,10 @@ class World:
         self.halted = False
         self.tampered: dict[str, float] = {}
         self.on_new_log: list[Callable[[MemoryJournal], None]] = []
+        self.on_review: list[Callable[[bytes, bytes | None, str], None]] = []
+        self._bus = Bus(self.chance)
         self._deeds: dict[asyncio.Task[None], None] = {}
-        FrontDesk(self.cluster, self._desk)
+        FrontDesk(self.cluster, self.weather, self._desk, self._reviewed)
 
     @property
     def now(self) -> float:
@@ -101,8 +106,8 @@ class World:
             return
         life = self.lives[name] = self.lives.get(name, 0) + 1
         lane = self.director.lane(f"{name}.{life}")
-        user = self.cluster.api.as_user(f"system:serviceaccount:{SYSTEM}:gpubinder")
-        doors = Doors(name, lane, self.lane, user, self.journal, self.weather, self.counts)
+        user = self.cluster.api.as_user(f"system:serviceaccount:{SYSTEM}:gpubinder", f"{ACCOUNTS_GROUP}{SYSTEM}")
+        doors = Doors(name, lane, self.lane, user, self.journal, self._bus, self.weather, self.counts)
         self.processes[name] = Process(name, doors)
 
     def kill(self, name: str) -> None:
@@ -147,10 +152,14 @@ class World:
         """Return the process of that name, None while it is dead."""
         return self.processes.get(name)
 
-    def _desk(self) -> Process | None:
+    def _desk(self, path: str) -> Process | None:
         """Pick a webhook that runs."""
         running = [process for process in self.processes.values() if process.role == "webhooks"]
-        return running[int(self.chance.draw("desk") * len(running))] if running else None
+        return running[int(self.chance.draw(f"desk {path}") * len(running))] if running else None
+
+    def _reviewed(self, asked: bytes, answer: bytes | None, path: str) -> None:
+        for heard in self.on_review:
+            heard(asked, answer, path)
 
     def end(self) -> None:
         """Let everything stop."""

@@ -1,5 +1,7 @@
 """Tenants: they create, start, stop, restart and delete VMs, and touch what is not theirs to touch."""
 
+from collections.abc import Iterable
+
 import msgspec
 from typing_extensions import override
 
@@ -47,9 +49,8 @@ class CreateVm(Act, frozen=True):
     def begin(self, world: World) -> None:
         """Create it."""
         namespace, _, name = vm_key(self.vm).partition("/")
-        entries: list[Obj] = [{"className": kind, "count": count} for kind, count in ASKS[self.ask % len(ASKS)]]
-        entries = [*({"claimName": f"claim-{number}"} for number in self.claims), *entries]
-        spec: Obj = {"domain": {"memory": {"guest": "1Gi"}, "devices": {}}, "terminationGracePeriodSeconds": 5}
+        body = vm_body(namespace, name, self.ask, self.claims, self.strategy)
+        spec = body["spec"]["template"]["spec"]
         if self.zone:
             spec["nodeSelector"] = {ZONE: ZONES[self.zone - 1]}
         if self.disk == OWN_DISK:
@@ -60,15 +61,24 @@ class CreateVm(Act, frozen=True):
             spec["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
         if self.disk:
             spec["domain"]["devices"] = {"disks": [{"name": "data", "disk": {"bus": "virtio"}}]}
-        marks = {
-            "labels": {REFERENCE_LABEL: REFERENCE_VALUE},
-            "annotations": {GPUS_ANNOTATION: msgspec.json.encode(entries).decode()},
-        }
-        template = {"metadata": marks, "spec": spec}
-        metadata = {"name": name, "namespace": namespace}
-        create(
-            world, VM, namespace, {"metadata": metadata, "spec": {"runStrategy": self.strategy, "template": template}}
-        )
+        create(world, VM, namespace, body)
+
+
+def marked(ask: int, claims: Iterable[int] = ()) -> Obj:
+    """Return labels and annotations of a template that names held claims, and asks for the entries of `ask`."""
+    entries: list[Obj] = [{"className": kind, "count": count} for kind, count in ASKS[ask % len(ASKS)]]
+    entries = [*({"claimName": f"claim-{number}"} for number in claims), *entries]
+    return {
+        "labels": {REFERENCE_LABEL: REFERENCE_VALUE},
+        "annotations": {GPUS_ANNOTATION: msgspec.json.encode(entries).decode()},
+    }
+
+
+def vm_body(namespace: str, name: str, ask: int, claims: Iterable[int] = (), strategy: str = "Always") -> Obj:
+    """Return a VM without disks."""
+    spec: Obj = {"domain": {"memory": {"guest": "1Gi"}, "devices": {}}, "terminationGracePeriodSeconds": 5}
+    template = {"metadata": marked(ask, claims), "spec": spec}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"runStrategy": strategy, "template": template}}
 
 
 def has_own_disk(vm: Obj) -> bool:

@@ -55,13 +55,14 @@ class Budgeted(Law):
     def _is_so(self, stamp: Stamp, namespace: str, over: d.Over | None, asked: Units, who: str) -> None:
         known = self._recount.over(namespace, asked)
         # The nearest level's first budget by name; there classes before their sum.
-        first = min(known, key=lambda one: _order(known, one), default=None)
+        first = min(known, key=lambda one: order_of(known, one), default=None)
         told = Bound(over.namespace, over.budget, over.key, over.hard, over.used) if over is not None else None
         if first != told or over is None or over.asked != asked.get(over.key):
             self.found.append(f"{stamp}: {namespace}/{who} is told of {over}, and asks {asked}, which {first} refuses")
 
 
-def _order(known: list[Bound], one: Bound) -> tuple[int, str, bool, str]:
+def order_of(known: list[Bound], one: Bound) -> tuple[int, str, bool, str]:
+    """Return where a bound comes among those known: by level, then by budget; there classes before their sum."""
     levels = list(dict.fromkeys(other.namespace for other in known))
     return levels.index(one.namespace), one.budget, one.key == TOTAL, one.key
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from typing_extensions import override
 
 from deploy.world.manifests import Obj, key_of, meta
-from schemas.kinds import GPU_CLAIM, NODE, POD, VMI
+from schemas.kinds import GPU_BUDGET, GPU_CLAIM, GPU_CLASS, NODE, POD, VM, VM_POOL, VMI, VMI_REPLICA_SET
 from schemas.names import REFERENCE_LABEL
 from tests.simulation.laws.law import Law
 from tests.simulation.laws.pins import is_launcher
 
-KINDS = (NODE, POD, VMI, GPU_CLAIM)
+KINDS = (NODE, POD, VMI, GPU_CLAIM, VM, VM_POOL, VMI_REPLICA_SET, GPU_BUDGET, GPU_CLASS)
 
 
 class Seen(Law):

@@ -13,8 +13,8 @@ from tests.simulation.labels import DEVICES
 from tests.simulation.laws.law import Law
 
 MAY_BE_FIRST = (
-    d.Rejected, d.VmiAdmitted, d.PodAdmitted, d.Refused, d.Commanded, d.LauncherAdopted, d.SetAdopted, d.HeldAdopted,
-    d.Adopted,
+    d.Rejected, d.VmiAdmitted, d.PodAdmitted, d.Refused, d.StartHeld, d.WritePassed, d.Commanded, d.LauncherAdopted,
+    d.SetAdopted, d.HeldAdopted, d.Adopted,
 )  # fmt: skip
 
 
