@@ -16,6 +16,8 @@ from schemas.streams import MESSAGE_BYTES_MAX, STREAMS, StreamSpec
 
 _HEADROOM = 100_000
 _MONITOR_SECONDS = 5.0
+_NEARLY = (4, 5)
+"""A stream is nearly full at so much of its limit: from there on an alert tells."""
 
 
 class StreamsDiffer(Exception):
@@ -73,24 +75,42 @@ def differences(spec: StreamSpec, stands: Mapping[str, Any], replicas: int) -> l
     return found
 
 
-async def create_streams(journal: JetStreamJournal, *, replicas: int, streams: Sequence[StreamSpec] = STREAMS) -> None:
+async def create_streams(
+    journal: JetStreamJournal,
+    *,
+    replicas: int,
+    streams: Sequence[StreamSpec] = STREAMS,
+    limits: Mapping[str, int] | None = None,
+) -> None:
     """Create the streams, or bring existing ones to their settings; needs the installer's credentials.
 
-    What stands in an existing stream stays. Raises `StreamsDiffer` where the server did not take a
-    setting, and what `binder.stream_api.refusal` makes of a refusal.
+    What stands in an existing stream stays. `limits`: bytes by stream, for those whose spec has none. A limit is set
+    or raised and never lowered, and none is set that what stands would nearly fill: room is the operator's to take.
+    Raises `StreamsDiffer` where the server did not take a setting, and what `binder.stream_api.refusal` makes of a
+    refusal.
     """
     for spec in streams:
         config = {key: value for key, value in wanted_config(spec).items() if value is not None}
         config["num_replicas"] = replicas
+        limit = (limits or {}).get(spec.name, -1) if spec.max_bytes < 0 else spec.max_bytes
         try:
             described = await journal.manage(f"STREAM.INFO.{spec.name}", {}, spec.name)
         except LookupError:
-            await journal.manage(f"STREAM.CREATE.{spec.name}", config, spec.name)
+            await journal.manage(f"STREAM.CREATE.{spec.name}", {**config, "max_bytes": limit}, spec.name)
             continue
-        if differences(spec, described.config, replicas):
-            kept = {"max_bytes": described.config["max_bytes"]} if spec.max_bytes < 0 else {}
-            await journal.manage(f"STREAM.UPDATE.{spec.name}", {**described.config, **config, **kept}, spec.name)
+        if spec.max_bytes < 0:
+            limit = _limit(described.config.get("max_bytes", -1), described.state.bytes, limit)
+        if differences(spec, described.config, replicas) or described.config.get("max_bytes", -1) != limit:
+            changed = {**described.config, **config, "max_bytes": limit}
+            await journal.manage(f"STREAM.UPDATE.{spec.name}", changed, spec.name)
     await check_streams(journal, replicas=replicas, streams=streams)
+
+
+def _limit(stands: int, held: int, wanted: int) -> int:
+    """Return the bytes that a stream may hold from now on, -1 for no limit. `held`: bytes in it now."""
+    if stands > 0:
+        return max(stands, wanted)
+    return wanted if held * _NEARLY[1] < wanted * _NEARLY[0] else -1
 
 
 async def check_streams(

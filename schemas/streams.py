@@ -77,3 +77,12 @@ STREAMS = (
         max_msg_size=1_000_000,
     ),
 )
+
+STORE_SHARES = {EVENTS: 65, DECISIONS: 25}
+"""Hundredths of a store that each log may fill: inputs are longer than what follows from them; the rest is for
+snapshots, which are few and removed by who makes them."""
+
+
+def shares(store_bytes: int) -> dict[str, int]:
+    """Return how many bytes each log may hold of a store: it is full, and says so, before the disk is."""
+    return {stream: store_bytes * share // 100 for stream, share in STORE_SHARES.items()}

@@ -15,6 +15,7 @@ from deploy.commands.endings import USAGE, Failed, carry_out
 from deploy.commands.terminal import out, print_json, say
 
 if TYPE_CHECKING:
+    from binder.stream_journal import JetStreamJournal
     from binder.tip import Tip
 
 
@@ -30,6 +31,7 @@ def adopt(
     replicas: Annotated[
         int, typer.Option("--replicas", min=1, max=5, help="Copies of each stream: 3 on a NATS cluster of three.")
     ] = 1,
+    store: o.Store = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and say what would be done.")] = False,
     json: o.Json = False,
     nats: o.NatsUrl = "",
@@ -64,13 +66,28 @@ def adopt(
         raise typer.BadParameter("--unless-begun goes with --fresh: a takeover is never done by itself")
     reach = o.NatsOptions(nats, nats_creds, nats_ca, nats_cert, nats_key, data, tuple(nats_monitor or ()))
     kube = o.KubeOptions(kubeconfig, context, namespace)
-    carry_out(_begin(reach, kube, replicas, fresh=fresh, unless_begun=unless_begun, dry_run=dry_run, json=json))
+    streams = _Streams(replicas, o.size(store) if store else 0)
+    carry_out(_begin(reach, kube, streams, fresh=fresh, unless_begun=unless_begun, dry_run=dry_run, json=json))
+
+
+class _Streams(msgspec.Struct, frozen=True):
+    """How the streams are to be made. `store`: bytes that JetStream may fill on each server, 0 where nobody says."""
+
+    replicas: int
+    store: int
+
+    async def make(self, journal: "JetStreamJournal") -> None:
+        """Make them, or see to them."""
+        from binder.stream_setup import create_streams
+        from schemas.streams import shares
+
+        await create_streams(journal, replicas=self.replicas, limits=shares(self.store) if self.store else None)
 
 
 async def _begin(
     reach: o.NatsOptions,
     kube: o.KubeOptions,
-    replicas: int,
+    streams: _Streams,
     *,
     fresh: bool,
     unless_begun: bool,
@@ -78,15 +95,14 @@ async def _begin(
     json: bool,
 ) -> None:
     if fresh:
-        await _adopt(reach, kube, replicas, unless_begun=unless_begun, dry_run=dry_run, json=json)
+        await _adopt(reach, kube, streams, unless_begun=unless_begun, dry_run=dry_run, json=json)
     else:
-        await _take_over(reach, kube, replicas, dry_run=dry_run, json=json)
+        await _take_over(reach, kube, streams, dry_run=dry_run, json=json)
 
 
 async def _adopt(
-    reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, unless_begun: bool, dry_run: bool, json: bool
+    reach: o.NatsOptions, kube: o.KubeOptions, streams: _Streams, *, unless_begun: bool, dry_run: bool, json: bool
 ) -> None:
-    from binder.stream_setup import create_streams
     from deploy.adopt import adopt_fresh, begun_here, check_fresh, ensure_namespace
     from deploy.commands.opening import open_kube, open_nats, program
     from schemas.streams import STREAMS
@@ -95,17 +111,17 @@ async def _adopt(
         tip = await begun_here(client, opened.journal, kube.namespace) if unless_begun else None
         if tip is not None:
             if not dry_run:
-                await create_streams(opened.journal, replicas=replicas)
+                await streams.make(opened.journal)
             _tell_begun(tip, kube.namespace, begins=False, json=json)
             return
         await check_fresh(client, opened.journal, kube.namespace)
         if dry_run:
-            names = ", ".join(f"{spec.name} ({replicas})" for spec in STREAMS)
+            names = ", ".join(f"{spec.name} ({streams.replicas})" for spec in STREAMS)
             say(out(), f"nothing stands in the way; adopt would make the streams {names}, copies in brackets,")
             say(out(), f"a genesis in DECISIONS, and the anchor in namespace {kube.namespace}")
             return
         await ensure_namespace(client, kube.namespace)
-        await create_streams(opened.journal, replicas=replicas)
+        await streams.make(opened.journal)
         tip = await adopt_fresh(client, opened.journal, kube.namespace, program())
     _tell_begun(tip, kube.namespace, begins=True, json=json)
 
@@ -118,8 +134,10 @@ def _tell_begun(tip: "Tip", namespace: str, *, begins: bool, json: bool) -> None
     say(out(), f"log [bold]{tip.log_id}[/] {what}, generation {tip.generation}, anchored in {namespace}")
 
 
-async def _take_over(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *, dry_run: bool, json: bool) -> None:
-    from binder.stream_setup import check_payload, create_streams
+async def _take_over(
+    reach: o.NatsOptions, kube: o.KubeOptions, streams: _Streams, *, dry_run: bool, json: bool
+) -> None:
+    from binder.stream_setup import check_payload
     from deploy.adopt import ensure_namespace
     from deploy.commands.opening import open_kube, open_nats, program
     from deploy.takeover import Stands, beginning, look, mended, take_over
@@ -136,7 +154,7 @@ async def _take_over(reach: o.NatsOptions, kube: o.KubeOptions, replicas: int, *
         found = await look(client, kube.namespace)
         if not dry_run:
             await ensure_namespace(client, kube.namespace)
-            await create_streams(opened.journal, replicas=replicas)
+            await streams.make(opened.journal)
             tip = await take_over(client, opened.journal, kube.namespace, program())
             begun = msgspec.structs.replace(begun, generation=tip.generation)
     if json:

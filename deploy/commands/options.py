@@ -1,6 +1,7 @@
 """Options that commands share: how to reach NATS and the API server, how to print."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -62,6 +63,18 @@ NatsMonitors = Annotated[
         metavar="URL",
         help="Monitoring URL of a NATS server (http://nats-0:8222), to be asked whether it fsyncs every write; "
         "may be repeated.",
+        rich_help_panel="NATS",
+        show_default=False,
+    ),
+]
+Store = Annotated[
+    str,
+    typer.Option(
+        "--store",
+        envvar="GPUBINDER_NATS_STORE",
+        metavar="SIZE",
+        help="What JetStream may fill on each server, as its max_file_store says it (18GB): each log gets a limit of "
+        "its own below that, and an alert tells before it is full. A limit is never lowered.",
         rich_help_panel="NATS",
         show_default=False,
     ),
@@ -128,3 +141,18 @@ class KubeOptions(msgspec.Struct, frozen=True):
     kubeconfig: str = ""
     context: str = ""
     namespace: str = DEFAULT_NAMESPACE
+
+
+_SIZE = re.compile(r"(\d+)([kmgt]?)(b|ib|i)?", re.IGNORECASE)
+_POWERS = ("", "k", "m", "g", "t")
+
+
+def size(text: str) -> int:
+    """Return the bytes of a size as nats-server reads it: K is 1000, KB and KiB are 1024. Raises `BadParameter`."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or (found[3] and not found[2]):
+        raise typer.BadParameter(f"{text!r} is no size: say it as nats-server does, for example 18GB")
+    amount = int(found[1])
+    for _ in range(_POWERS.index(found[2].lower())):
+        amount *= 1024 if found[3] else 1000
+    return amount

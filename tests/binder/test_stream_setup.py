@@ -9,7 +9,16 @@ from binder.journal import Unavailable
 from binder.stream_setup import StreamsDiffer, check_streams, check_sync, create_streams
 from deploy.child import Child, free_ports
 from deploy.local import LocalNats, find_nats_server
-from schemas.streams import ASK_DRY_RUN, DECISIONS, EVENTS, EVENTS_TICK, SNAPSHOTS
+from schemas.streams import (
+    ASK_DRY_RUN,
+    DECISIONS,
+    EVENTS,
+    EVENTS_TICK,
+    SNAPSHOTS,
+    STORE_SHARES,
+    STREAMS,
+    shares,
+)
 from tests.binder.conftest import NatsStand
 from tests.binder.waiting import eventually
 
@@ -100,6 +109,36 @@ async def test_an_operators_limit_of_bytes_may_stay(one: NatsStand) -> None:
 
     after = (await journal.manage(f"STREAM.INFO.{EVENTS}", {}, EVENTS)).config
     assert (after["max_bytes"], after["duplicate_window"]) == (10**9, 3_600_000_000_000)
+
+
+async def test_logs_get_a_limit_of_bytes_below_the_store(one: NatsStand) -> None:
+    """T8: from the store's size each log gets its share, new or standing; a limit is raised, and never lowered."""
+    journal = await one.fresh()
+    await journal.append(EVENTS, EVENTS_TICK, b"first", message_id="a")
+
+    async def limits(store: int) -> list[int]:
+        await create_streams(journal, replicas=1, limits=shares(store))
+        found = [await journal.manage(f"STREAM.INFO.{spec.name}", {}, spec.name) for spec in STREAMS]
+        assert all(one.config["discard"] == "new" for one in found if one.config["name"] in STORE_SHARES)
+        return [one.config.get("max_bytes", -1) for one in found]
+
+    assert await limits(10**6) == [650_000, 250_000, -1]
+    assert await limits(10**8) == [65_000_000, 25_000_000, -1]
+    assert await limits(10**6) == [65_000_000, 25_000_000, -1]
+    assert (await journal.info(EVENTS)).last == 1
+
+
+async def test_a_log_that_is_longer_than_its_share_stays_without_a_limit(one: NatsStand) -> None:
+    """T8: an upgrade that brings limits fills no stream: what stands in one is kept, and it takes more."""
+    journal = await one.fresh()
+    await journal.append(EVENTS, EVENTS_TICK, b"x" * 6000, message_id="a")
+
+    await create_streams(journal, replicas=1, limits=shares(10_000))
+    await journal.append(EVENTS, EVENTS_TICK, b"x" * 6000, message_id="b")
+
+    found = (await journal.manage(f"STREAM.INFO.{EVENTS}", {}, EVENTS)).config
+    assert found["max_bytes"] == -1
+    assert (await journal.info(EVENTS)).messages == 2
 
 
 async def test_a_server_that_acknowledges_before_fsync_is_found(one: NatsStand, tmp_path: Path) -> None:

@@ -101,6 +101,34 @@ def test_with_gpus_on_each_role_is_there_twice(helm_home: Path) -> None:
         }
 
 
+def test_who_must_stop_tells_at_two_scrapes(helm_home: Path) -> None:
+    """A process that must not go on keeps its pages up for more than two intervals of the ServiceMonitor."""
+    objects = rendered({"metrics": {"serviceMonitor": {"enabled": True}}}, helm_home)
+    interval = named(objects, "ServiceMonitor", "gpubinder")["spec"]["endpoints"][0]["interval"]
+    for role in Role:
+        [container] = named(objects, "Deployment", f"gpubinder-{role}")["spec"]["template"]["spec"]["containers"]
+        [told] = [one["value"] for one in container["env"] if one["name"] == "GPUBINDER_TELL_END"]
+        assert int(told) > 2 * int(interval.removesuffix("s"))
+
+
+def test_the_logs_limits_follow_the_stores(helm_home: Path) -> None:
+    """T8: the Job that makes the streams is told what JetStream may fill, of the chart's NATS or of another."""
+    other = {"server": {"enabled": False}, "urls": ["nats://nats:4222"]}
+    for nats, told in (
+        ({}, ["--store=18GB"]),
+        ({"server": {"storage": {"limit": "900MB"}}}, ["--store=900MB"]),
+        (other, []),
+        ({**other, "store": "1TB"}, ["--store=1TB"]),
+    ):
+        [job] = [
+            body
+            for body in of_kind(rendered({"nats": nats}, helm_home), "Job")
+            if body["metadata"]["name"].startswith("gpubinder-adopt-")
+        ]
+        [container] = job["spec"]["template"]["spec"]["containers"]
+        assert [word for word in container["args"] if word.startswith("--store")] == told
+
+
 def test_what_the_api_server_asks_is_what_the_code_says(helm_home: Path) -> None:
     """Webhooks and policies render as the code makes them: no selector is wider in the chart (C24, I2)."""
     objects = rendered(SECRET_CERTIFICATE, helm_home, namespace="gpus")

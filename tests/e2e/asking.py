@@ -8,8 +8,7 @@ import aiohttp
 
 from schemas.kinds import VMI
 from tests.cluster.api import Refused
-from tests.e2e.stack import Stack
-from tests.e2e.tenant import eventually, vm_body
+from tests.e2e.tenant import Tenant, eventually, vm_body
 
 PAUSE_SECONDS = 0.3
 PATIENCE_SECONDS = 60.0
@@ -17,7 +16,7 @@ PATIENCE_SECONDS = 60.0
 
 
 @asynccontextmanager
-async def asking(program: Stack) -> AsyncIterator[list[str]]:
+async def asking(program: Tenant) -> AsyncIterator[list[str]]:
     """Ask for starts all the while; yields why those were refused that did not pass when tried again either."""
     template = vm_body("asking", [("l40s", 1)])["spec"]["template"]
     body = {"apiVersion": VMI.api_version, "kind": VMI.kind, **template}
