@@ -126,7 +126,7 @@ async def test_each_user_follows_what_it_needs(served: ChartNats) -> None:
 
 
 async def test_the_log_is_sent_whole_to_the_auditor_alone(served: ChartNats) -> None:
-    """T8: a backup of the two streams is an auditor's; nobody else may have one sent, and snapshots are only a cache."""
+    """T8: a backup of the two streams is an auditor's; nobody else has one sent, and snapshots are a cache."""
     for name in PERMISSIONS:
         async with user(served, name) as connection:
             sent = {spec.name for spec in s.STREAMS if await may(connection, f"{API}.STREAM.SNAPSHOT.{spec.name}")}
