@@ -68,6 +68,16 @@ def namespace_changed(book: Book, before: AnyView | None, after: AnyView | None)
         book.state.dirty_licences[f"{name}/{copy_name(class_name)}"] = True
 
 
+def read_anew(known: AnyView, view: AnyView) -> bool:
+    """Say whether one version of a Secret has another digest: the key was exchanged, and it was read under the new one.
+
+    Who kept the old digest would have copies written that no projector can make (T16).
+    """
+    if not isinstance(known, SecretView) or not isinstance(view, SecretView):
+        return False
+    return known.uid == view.uid and known.rv == view.rv and known.digest != view.digest
+
+
 def secret_changed(book: Book, kind: str, before: AnyView | None, after: AnyView | None) -> None:
     """Look at the copies of a source, or at the one copy that was seen."""
     view = after if after is not None else before

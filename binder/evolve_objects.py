@@ -95,7 +95,7 @@ def sync(book: Book, sequence: int, event: SessionSynced) -> None:
 def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> None:
     """Take in one object, unless what is known of it is as new; `believe` takes it whatever its version."""
     known = book.state.objects[kind].get(view.key)
-    if known is not None and not believe and not rv_after(view.rv, known.rv):
+    if known is not None and not (believe or rv_after(view.rv, known.rv) or evolve_licences.read_anew(known, view)):
         return
     if isinstance(view, TenantView):
         view = resolved(book.state.tenant(view.key), view)

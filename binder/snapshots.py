@@ -86,8 +86,14 @@ async def put_snapshot(
 
 
 async def newest_snapshot(store: SnapshotStore, *, state: int, rules: int) -> Snapshot | None:
-    """Return the newest whole snapshot of this state schema and these rules, None where there is none."""
-    message = await store.last(SNAPSHOTS, SNAPSHOT_MANIFEST)
+    """Return the newest whole snapshot of this state schema and these rules, None where there is none, or no stream.
+
+    A log that was restored from a backup comes without this stream, and answers all the same.
+    """
+    try:
+        message = await store.last(SNAPSHOTS, SNAPSHOT_MANIFEST)
+    except LookupError:
+        return None
     for _ in range(KEPT + 1):
         manifest = _manifest(message)
         if message is None or manifest is None:

@@ -80,6 +80,13 @@ def _role(publish: tuple[str, ...] = (), hears: tuple[str, ...] = ()) -> Permiss
 
 _READS_ALL: Final = _reads(EVENTS, DECISIONS, SNAPSHOTS)
 
+_BACKS_UP: Final = tuple(
+    subject.format(stream)
+    for stream in (EVENTS, DECISIONS)
+    for subject in (f"{API}.STREAM.SNAPSHOT.{{}}", "$JS.SNAPSHOT.ACK.{}.*")
+)
+"""Have a stream sent whole, and say that each piece has arrived: what `nats stream backup` does."""
+
 _MANAGES: Final = ("CREATE", "UPDATE", "PURGE", "DELETE")
 
 PERMISSIONS: Final[dict[str, Permissions]] = {
@@ -108,6 +115,6 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
         )
     ),
     Person.OPERATOR: Permissions((*INFO, *_READS_ALL, EVENTS_COMMAND, DECISIONS_VOID)),
-    Person.AUDITOR: Permissions((*INFO, *_READS_ALL)),
+    Person.AUDITOR: Permissions((*INFO, *_READS_ALL, *_BACKS_UP)),
 }
 """What each user of the account may do."""

@@ -45,6 +45,24 @@ def test_a_source_that_changes_changes_its_copies() -> None:
     assert set(scene.copies().values()) == {"T2"}
 
 
+def test_another_key_for_digests_changes_every_copy_once() -> None:
+    """T16: listed under another key nothing has a new version, all has new digests: each copy is written anew, once."""
+    scene = begun()
+    scene.lands()
+    for kind, digest in ((SOURCES, "T1 under key 2"), (COPIES, "copy under key 2")):
+        for key, view in scene.objects[kind].items():
+            assert isinstance(view, SecretView)
+            scene.objects[kind][key] = replace(view, digest=digest, intact=kind == SOURCES)
+
+    scene.relist(COPIES)
+    scene.relist(SOURCES)
+    scene.home("tenant-d")
+    scene.lands()
+
+    assert scene.copies() == {f"tenant-{x}/{COPY}": "T1 under key 2" for x in "abd"}
+    assert scene.tick(31) == scene.tick(31) == scene.tick(31) == ()
+
+
 def test_a_missing_source_takes_nothing_away() -> None:
     """Copies are kept, none are made, the class says so once, and that it is over (L3, C51)."""
     scene = begun()

@@ -125,6 +125,14 @@ async def test_each_user_follows_what_it_needs(served: ChartNats) -> None:
             assert found == streams, name
 
 
+async def test_the_log_is_sent_whole_to_the_auditor_alone(served: ChartNats) -> None:
+    """T8: a backup of the two streams is an auditor's; nobody else has one sent, and snapshots are a cache."""
+    for name in PERMISSIONS:
+        async with user(served, name) as connection:
+            sent = {spec.name for spec in s.STREAMS if await may(connection, f"{API}.STREAM.SNAPSHOT.{spec.name}")}
+        assert sent == ({s.EVENTS, s.DECISIONS} if name == Person.AUDITOR else set()), name
+
+
 async def test_nobody_answers_in_anothers_name(served: ChartNats) -> None:
     """An answer is given to who asked, once: nobody may publish to an inbox by itself."""
     for name in PERMISSIONS:

@@ -4,8 +4,11 @@ import asyncio
 import shutil
 from pathlib import Path
 
+from binder.access import Access
+from binder.jetstream import connect
+from binder.stream_api import API
 from deploy.local import LocalNats
-from schemas.streams import DECISIONS
+from schemas.streams import DECISIONS, SNAPSHOTS
 from tests.deploy.command import gpubinder
 from tests.deploy.watched_stage import settled, stage
 
@@ -33,3 +36,21 @@ async def test_a_copied_store_verifies_replays_and_explains(nats: LocalNats, tmp
     assert troubles == []
     assert replayed.code == 0, replayed.err
     assert "VolumeOnOtherNode" in explained.out
+
+
+async def test_a_log_without_its_snapshots_answers_the_same(nats: LocalNats, tmp_path: Path) -> None:
+    """What docs/operating/backup.md says of restored streams: EVENTS and DECISIONS alone prove, replay and explain."""
+    async with stage(nats, tmp_path) as here:
+        await here.scraped(settled)
+    connection = await connect(Access((nats.url,)), lambda _why: None)
+    await connection.call(f"{API}.STREAM.DELETE.{SNAPSHOTS}", b"")
+    await connection.close()
+
+    words = ("--nats", nats.url)
+    verified = await asyncio.to_thread(gpubinder, "verify", "--no-anchor", "--json", *words)
+    replayed = await asyncio.to_thread(gpubinder, "replay", "--json", *words)
+    explained = await asyncio.to_thread(gpubinder, "explain", "tenant-umbra/archive", *words)
+
+    assert (verified.code, verified.json["whole"]) == (0, True), verified.err
+    assert replayed.code == 0, replayed.err
+    assert "VolumeOnOtherNode" in explained.out, explained.err
