@@ -177,6 +177,20 @@ def first_over(budgets: Budgets, namespace: str, asked: Amounts, used: Used | No
     return None
 
 
+def answers(budgets: Budgets, namespace: str, asked: Amounts) -> Iterator[d.Over]:
+    """Name every budget of the line that limits a key which is asked for, in the order in which they are asked."""
+    for level in line_of(namespace):
+        for name, limits in sorted(budgets.limits.get(level, {}).items()):
+            for key in sorted(asked, key=lambda key: (key == BUDGET_TOTAL, key)):
+                if asked[key] > 0 and key in limits:
+                    yield d.Over(level, name, key, limits[key], budgets.held(level, key), asked[key])
+
+
+def is_over(one: d.Over) -> bool:
+    """Say whether a budget leaves less than is asked."""
+    return one.used + one.asked > one.hard
+
+
 def binding(budgets: Budgets, namespace: str) -> Iterator[d.Over]:
     """Name, for each key that any budget of the line limits, the one that leaves least; the nearest of equals.
 

@@ -7,16 +7,16 @@ from msgspec.structs import replace
 
 from binder.book import Book
 from binder.budgets import first_over, sentence, told_alike
-from binder.holdings import own_units
-from binder.launchers import class_entries, gated_launchers, may_be_served, names_gpus, volume_terms
-from binder.naming import held_claims
+from binder.holdings import counted, own_units
+from binder.launchers import claim_names, class_entries, gated_launchers, may_be_served, names_gpus, volume_terms
+from binder.naming import held_claims, in_use
 from binder.placement import Need, fit, kept_from, nearest
 from binder.settings import is_paused
 from binder.state import GpuSet, awaits_launcher
 from binder.usage import claims_of, units
 from schemas import decisions as d
 from schemas.names import GATE
-from schemas.objects import PodView, VmiView
+from schemas.objects import PodView, Stamp, VmiView
 from schemas.reasons import Wait
 
 CLAIM_NAME_MAX = 253
@@ -27,7 +27,6 @@ MESSAGES = {
     Wait.CLASS_NOT_FOUND: "a GPU class of this VM does not exist (any more); create it or change the VM's template",
     Wait.CLAIM_NOT_FOUND: "a held claim that this VM names does not exist, is being deleted, or is a VM's own; "
     "order it, or change the VM's template",
-    Wait.CLAIM_IN_USE: "a held claim that this VM names is used by another VM, or an older VM names it too",
     Wait.FOREIGN_GATE: "the launcher pod waits behind another controller's scheduling gate; ours is taken off last",
     Wait.REQUESTS_MISMATCH: "the launcher pod's GPU requests differ from the VM's entries; restart the VM",
     Wait.VOLUME_NOT_FOUND: "a volume of this VM, or its claim, does not exist",
@@ -142,16 +141,21 @@ def telling(book: Book, vmi: VmiView, among: Iterable[str] | None) -> d.SetWaits
         return _waits(vmi, gpu_set, Wait.NO_LAUNCHER, MESSAGES[Wait.NO_LAUNCHER]) if stranger else None
     if gpu_set is None or not _is_open(gpu_set):
         missing = _missing(book, vmi)
-        return _waits(vmi, gpu_set, missing, MESSAGES[missing]) if missing is not None else None
+        return _waits(vmi, gpu_set, missing, why(book, vmi, missing)) if missing is not None else None
     need = _standing(book, vmi, gpu_set, pod)
     if need is Wait.WRITE_REFUSED:
         return _waits(vmi, gpu_set, need, f"a write was refused ({gpu_set.refused}); it is tried again")
     if isinstance(need, d.Over):
         return _waits(vmi, gpu_set, Wait.OVER_BUDGET, sentence(need), need)
     if isinstance(need, Wait):
-        return _waits(vmi, gpu_set, need, MESSAGES[need])
+        return _waits(vmi, gpu_set, need, why(book, vmi, need))
     reason = nearest(book, need, gpu_set.reason, among)
     return _waits(vmi, gpu_set, reason, f"{MESSAGES[reason]} ({_asked(gpu_set)})")
+
+
+def why(book: Book, vmi: VmiView, reason: Wait) -> str:
+    """Return a reason in words; whose a claim is that is in use is said by name, and again where that changes."""
+    return in_use(book, vmi) if reason is Wait.CLAIM_IN_USE else MESSAGES[reason]
 
 
 def _missing(book: Book, vmi: VmiView) -> Wait | None:
@@ -206,6 +210,20 @@ def need_of(book: Book, vmi: VmiView, gpu_set: GpuSet, pod: PodView) -> Need | W
     return Need(units(gpu_set), pod.requests, tolerations, pod.node_selector, pod.terms, volumes, skipped, own, kept)
 
 
+def need_if_had(book: Book, vmi: VmiView, pod: PodView) -> Need | Wait:
+    """Return what a set would ask of a node if it had the held claims that are another VM's now: their units there."""
+    named = [book.state.holding(vmi.namespace, name) for name in claim_names(vmi.gpus)]
+    holdings = [one for one in named if one is not None and not one.freed]
+    held = [counted(book.state, one) for one in holdings]
+    claims = _claims(book, vmi)
+    if claims is None or any(one is None for one in held):
+        return Wait.CLASS_NOT_FOUND
+    vmi_id = d.VmiId(vmi.namespace, vmi.name, vmi.uid)
+    had = GpuSet(vmi_id, Stamp(), 0, claims, held=tuple(one for one in held if one is not None))
+    need = need_of(book, vmi, had, pod)
+    return replace(need, own=own_units(holdings)) if isinstance(need, Need) else need
+
+
 def requests_match(book: Book, gpu_set: GpuSet, pod: PodView) -> bool:
     """Say whether the pod requests exactly its set, of every resource that a class counts by."""
     asked, counted = units(gpu_set), book.class_resources
@@ -222,7 +240,8 @@ def _asked(gpu_set: GpuSet) -> str:
 def _waits(
     vmi: VmiView, gpu_set: GpuSet | None, reason: Wait, message: str, over: d.Over | None = None
 ) -> d.SetWaits | None:
-    """Say a reason once; what is counted in a message doesn't make it another (C59)."""
-    if gpu_set is not None and gpu_set.reason is reason and told_alike(gpu_set.over, over):
+    """Say a reason once; what is counted in a message doesn't make it another, whose a claim is does (C59)."""
+    told = gpu_set is not None and gpu_set.reason is reason and told_alike(gpu_set.over, over)
+    if told and gpu_set is not None and (reason is not Wait.CLAIM_IN_USE or gpu_set.message == message):
         return None
     return d.SetWaits(d.VmiId(vmi.namespace, vmi.name, vmi.uid), reason, message, over)

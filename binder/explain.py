@@ -6,16 +6,17 @@ A place in the queue is no decision, as everyone's changes with each that is pla
 import msgspec
 
 from binder.book import Book
+from binder.budgets import answers, is_over, sentence, total_of
 from binder.decide_holdings import need_of as held_need
-from binder.decide_set import need_of
+from binder.decide_set import need_if_had, need_of
 from binder.holdings import key_of
 from binder.judging import Asked, NodeVerdict, verdicts, volumes_of
-from binder.launchers import claim_names
+from binder.launchers import claim_names, class_entries
 from binder.placement import Need
 from binder.state import GpuSet, Holding, awaits_launcher
-from binder.usage import claims_of, units
-from schemas.decisions import TemplateClaim
-from schemas.objects import VmiView
+from binder.usage import Amounts, claims_of, units
+from schemas.decisions import Over, TemplateClaim
+from schemas.objects import VmiView, VmView
 from schemas.reasons import Wait
 
 NOT_STARTED = "it has no VMI: it is stopped, or its start was refused, which its events tell"
@@ -40,7 +41,8 @@ class Explanation(msgspec.Struct, frozen=True):
 
     `phase` of a VM: Placed, Waiting, NotStarted or Unknown; of a claim: Bound, Pending or Lost. `place`: position in
     the queue from 1, 0 where it does not wait. `waits_ns`: logical time a VM waits. `held`: the held claims of the VM,
-    or those that go together with the claim, itself among them. `kept`: the node that is kept for the VM.
+    or those that go together with the claim, itself among them. `kept`: the node that is kept for the VM. `budgets`:
+    where a budget stands in the way, all that limit what is asked, its own namespace's first.
     """
 
     namespace: str
@@ -55,6 +57,7 @@ class Explanation(msgspec.Struct, frozen=True):
     place: int = 0
     waits_ns: int = 0
     nodes: tuple[NodeVerdict, ...] = ()
+    budgets: tuple[Over, ...] = ()
     kind: str = "vm"
     held: tuple[ClaimStand, ...] = ()
     kept: str = ""
@@ -73,10 +76,25 @@ def explain(book: Book, namespace: str, name: str, *, claim: bool = False) -> Ex
         return Explanation(namespace, name, "Unknown", UNKNOWN)
     gpu_set = state.sets.get(vmi.uid) if vmi is not None else None
     if vmi is None:
-        return Explanation(namespace, name, "NotStarted", NOT_STARTED)
+        return _not_started(book, namespace, name, vm)
     if gpu_set is None:
         return Explanation(namespace, name, "NotStarted", "no admitted launcher stands behind our gate yet")
     return _placed(book, gpu_set) if gpu_set.node else _waiting(book, vmi, gpu_set)
+
+
+def _not_started(book: Book, namespace: str, name: str, vm: VmView | None) -> Explanation:
+    """Explain a VM without a VMI: whether a budget would be in its way now, by what it declares."""
+    asked = total_of((one.class_name, one.count) for one in class_entries(vm)) if vm is not None else {}
+    over, told = _over(book, namespace, asked), ""
+    if over:
+        told = f"; now a start would be beyond a budget: {sentence(next(filter(is_over, over)))}"
+    return Explanation(namespace, name, "NotStarted", NOT_STARTED + told, budgets=over)
+
+
+def _over(book: Book, namespace: str, asked: Amounts) -> tuple[Over, ...]:
+    """Return the budgets that limit what is asked, if one of them has too few units left; else nothing."""
+    found = tuple(answers(book.budgets, namespace, asked))
+    return found if any(map(is_over, found)) else ()
 
 
 def _placed(book: Book, gpu_set: GpuSet) -> Explanation:
@@ -98,20 +116,22 @@ def _placed(book: Book, gpu_set: GpuSet) -> Explanation:
 
 def _waiting(book: Book, vmi: VmiView, gpu_set: GpuSet) -> Explanation:
     state, pod = book.state, book.launcher_of(vmi)
-    need = need_of(book, vmi, gpu_set, pod) if pod is not None and claims_of(gpu_set) else None
+    need = _need(book, vmi, gpu_set)
     volumes = volumes_of(book, vmi, pod) if pod is not None else {}
     first = state.first_wait.get(vmi.key, gpu_set.opened_ns)
+    over = _over(book, vmi.namespace, book.charging.asked(gpu_set)) if gpu_set.reason is Wait.OVER_BUDGET else ()
     kept = state.kept.node if state.kept is not None and state.kept.vmi == gpu_set.vmi else ""
     return Explanation(
         vmi.namespace,
         vmi.name,
         "Waiting" if gpu_set.reason else "NotStarted",
-        _told(gpu_set) + _in_use(book, vmi, gpu_set),
+        sentence(next(filter(is_over, over))) if over else _told(gpu_set),
         reason=gpu_set.reason,
         claims=gpu_set.claims,
         place=book.line.place(vmi.uid),
         waits_ns=state.now_ns - first if gpu_set.reason else 0,
-        nodes=verdicts(Asked(book, vmi.key, need, volumes)) if isinstance(need, Need) else (),
+        nodes=verdicts(Asked(book, vmi.key, need, volumes)) if need is not None else (),
+        budgets=over,
         held=_stands(book, vmi.uid) or _named(book, vmi),
         kept=kept,
     )
@@ -128,18 +148,16 @@ def _named(book: Book, vmi: VmiView) -> tuple[ClaimStand, ...]:
     return tuple(_stand(holding) for holding in found if holding is not None and not holding.freed)
 
 
-def _in_use(book: Book, vmi: VmiView, gpu_set: GpuSet) -> str:
-    """Return which other VMs have the claims that this one waits for: who has them changes, and is told on asking."""
-    if gpu_set.reason is not Wait.CLAIM_IN_USE:
-        return ""
-    told = []
-    for name in claim_names(vmi.gpus):
-        holding, key = book.state.holding(vmi.namespace, name), f"{vmi.namespace}/{name}"
-        if holding is not None and holding.attached is not None and holding.attached.uid != vmi.uid:
-            told.append(f"{name} is used by {holding.attached.namespace}/{holding.attached.name}")
-        elif holding is not None and holding.attached is None and book.held.oldest_namer(key) not in {"", vmi.key}:
-            told.append(f"{name} is for {book.held.oldest_namer(key)}, which names it too and is older")
-    return f" ({'; '.join(told)})" if told else ""
+def _need(book: Book, vmi: VmiView, gpu_set: GpuSet) -> Need | None:
+    """Return what a set asks of a node, None where that can't be told: of claims in use, as if it had them."""
+    pod = book.launcher_of(vmi)
+    if pod is None:
+        return None
+    if gpu_set.reason is Wait.CLAIM_IN_USE:
+        need = need_if_had(book, vmi, pod)
+    else:
+        need = need_of(book, vmi, gpu_set, pod) if claims_of(gpu_set) else Wait.CLAIM_NOT_FOUND
+    return need if isinstance(need, Need) else None
 
 
 def _of_claim(book: Book, holding: Holding) -> Explanation:
@@ -147,12 +165,14 @@ def _of_claim(book: Book, holding: Holding) -> Explanation:
     group = book.held.group_of.get(key_of(holding), "")
     gpu_set, vmi = book.state.sets.get(group), book.vmi_of(group)
     with_set = _waiting(book, vmi, gpu_set) if gpu_set is not None and vmi is not None and not gpu_set.node else None
-    stand = _stand(holding)
+    stand, over = _stand(holding), with_set.budgets if with_set is not None else ()
     nodes, place = (with_set.nodes, with_set.place) if with_set is not None and book.goes_with_set(group) else ((), 0)
     if not holding.node and not holding.freed and not book.goes_with_set(group):
         need = held_need(book, book.held.of(group))
         nodes = verdicts(Asked(book, "", need)) if isinstance(need, Need) else ()
         place = book.held.line.place(group)
+        if holding.reason is Wait.OVER_BUDGET:
+            over = _over(book, holding.namespace, book.charging.asked_by(book.held.of(group)))
     return Explanation(
         holding.namespace,
         holding.claim.name,
@@ -162,6 +182,7 @@ def _of_claim(book: Book, holding: Holding) -> Explanation:
         reason=None if holding.node else holding.reason,
         place=place,
         nodes=nodes,
+        budgets=over,
         kind="claim",
         held=_stands(book, group) or (stand,),
     )

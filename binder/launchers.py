@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from binder.state import State
 from schemas.entries import ClaimEntry, ClassEntry, MalformedEntries, parse_entries
 from schemas.names import GATE, POLICY_REFUSE, POLICY_WAIT
-from schemas.objects import NodeSelectorTerm, PodView, VmiView
+from schemas.objects import NodeSelectorTerm, PodView, VmiView, VmView
 
 FINAL_PHASES = ("Succeeded", "Failed")
 
@@ -54,8 +54,8 @@ def may_run(state: State, keys: Iterable[str]) -> bool:
     return any(pod.launcher and not pod.ended and GATE not in pod.gates for pod in pods if pod is not None)
 
 
-def class_entries(vmi: VmiView) -> tuple[ClassEntry, ...]:
-    """Return the VMI's class entries; none where the annotation can't be read (admission refuses it)."""
+def class_entries(vmi: VmiView | VmView) -> tuple[ClassEntry, ...]:
+    """Return the class entries of a VMI or VM; none where the annotation can't be read (admission refuses it)."""
     try:
         entries = parse_entries(vmi.gpus)
     except MalformedEntries:

@@ -11,6 +11,9 @@ from schemas.decisions import HeldClaim
 from schemas.objects import VmiView
 from schemas.reasons import Wait
 
+NAMED_MOST = 3
+"""So many claims of one VM are named; the rest is counted."""
+
 
 def held_claims(book: Book, vmi: VmiView) -> tuple[HeldClaim, ...] | Wait:
     """Return the held claims of a VMI in the order of its entries, or why it can't have them all."""
@@ -27,6 +30,43 @@ def held_claims(book: Book, vmi: VmiView) -> tuple[HeldClaim, ...] | Wait:
         else:
             found.append(claim)
     return min(obstacles, key=list(Wait).index) if obstacles else tuple(found)
+
+
+def in_use(book: Book, vmi: VmiView) -> str:
+    """Say which claims that a VMI names are another VM's, and whose; '' where none is.
+
+    Who uses a claim and who is only the older VM that names it are told alike: a stop of that VM changes nothing.
+    """
+    told: dict[str, list[str]] = {}
+    for name in claim_names(vmi.gpus):
+        holding = book.state.holding(vmi.namespace, name)
+        if holding is not None and _claim(book, vmi, holding) is Wait.CLAIM_IN_USE:
+            told.setdefault(_owner(book, holding), []).append(name)
+    return "; ".join(_of_owner(owner, sorted(names), vmi.name) for owner, names in sorted(told.items()))
+
+
+def _owner(book: Book, holding: Holding) -> str:
+    """Return the name of the VM that a claim is for, which is of the claim's own namespace."""
+    if holding.attached is not None:
+        return holding.attached.name
+    return book.held.oldest_namer(key_of(holding)).partition("/")[2]
+
+
+def _of_owner(owner: str, claims: list[str], asking: str) -> str:
+    one = len(claims) == 1
+    named = f"the held claim{'' if one else 's'} {_some(claims)} {'is' if one else 'are'}"
+    pronoun = "it" if one else "them"
+    if owner == asking:
+        return f"{named} still used by this VM's run before, and free when that has ended"
+    return (
+        f"{named} for VM {owner}, which uses {pronoun}, or is older and names {pronoun} too; to have {pronoun} here, "
+        f"delete that VM or take {pronoun} out of its template"
+    )
+
+
+def _some(names: list[str]) -> str:
+    rest = len(names) - NAMED_MOST
+    return ", ".join(names[:NAMED_MOST]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _claim(book: Book, vmi: VmiView, holding: Holding | None) -> HeldClaim | Wait:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from binder.book import Book
 from binder.budgets import first_over, sentence
-from binder.decide_set import MESSAGES, claim_name, need_of
+from binder.decide_set import MESSAGES, claim_name, need_of, why
 from binder.evolve import Spent
 from binder.holdings import as_decided, own_units
 from binder.naming import held_claims
@@ -120,7 +120,7 @@ def _decided(book: Book, event: StartRequest) -> d.SetBooked | d.Refused:
     vmi = _vmi(event)
     held = held_claims(book, vmi)
     if isinstance(held, Wait):
-        return _no(event, held, MESSAGES[held])
+        return _no(event, held, why(book, vmi, held))
     entries = entries_of(event)
     claims = tuple(
         d.TemplateClaim(claim_name(vmi.name, vmi.uid, place), one.class_name, one.count, one.resource)

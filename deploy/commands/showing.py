@@ -10,6 +10,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from binder.book import Book
+from binder.budgets import is_over
 from binder.explain import ClaimStand, Explanation
 from binder.judging import NodeVerdict
 from binder.placement import NEARNESS
@@ -17,7 +18,8 @@ from binder.snapshot import state_digest
 from binder.state import GpuSet
 from binder.usage import claims_of
 from deploy.commands.terminal import WIDE, add_rows, duration, indented, table
-from schemas.decisions import HeldClaim, TemplateClaim
+from schemas.decisions import HeldClaim, Over, TemplateClaim
+from schemas.names import BUDGET_CLASS_PREFIX, BUDGET_TOTAL
 from schemas.objects import NodeView
 from schemas.reasons import Wait
 
@@ -131,6 +133,8 @@ def told(found: Explanation, *, width: int, most: int | None = None) -> Renderab
     if found.held:
         held = [(found.namespace, one) for one in found.held]
         parts += [Text(), indented(claims_table(held))]
+    if found.budgets:
+        parts += [Text(), indented(budgets_table(found.budgets))]
     if found.nodes:
         parts += [Text(), indented(verdicts_table(found.nodes, wide=width >= WIDE, most=most))]
         bare = sum(1 for verdict in found.nodes if _is_bare(verdict))
@@ -165,6 +169,17 @@ def _headline(found: Explanation) -> Text:
 def _holder(found: Explanation) -> str:
     vms = [one.vm for one in found.held if one.name == found.name and one.vm]
     return f", held by {vms[0]}" if vms else ""
+
+
+def budgets_table(budgets: Sequence[Over]) -> Table:
+    """Return the budgets that limit what is asked: whose each is, of what, and what it leaves."""
+    numbers = [Column(word, justify="right") for word in ("limit", "held", "asked")]
+    shown = table("budget", "of", *numbers, "verdict")
+    for one in budgets:
+        of = "all classes" if one.key == BUDGET_TOTAL else one.key.removeprefix(BUDGET_CLASS_PREFIX)
+        verdict = f"[yellow]{Wait.OVER_BUDGET}[/]" if is_over(one) else "[green]enough[/]"
+        shown.add_row(f"{one.namespace}/{one.budget}", of, str(one.hard), str(one.used), str(one.asked), verdict)
+    return shown
 
 
 def verdicts_table(verdicts: Sequence[NodeVerdict], *, wide: bool, most: int | None = None) -> RenderableType:

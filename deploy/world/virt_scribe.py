@@ -84,6 +84,17 @@ class Scribe:
             if error.code != 409:
                 raise
 
+    async def revised(self, vm: Obj, name: str) -> Obj | None:
+        """Return the VM's spec as a ControllerRevision keeps it, None where there is none."""
+        try:
+            found = decode(await self.kube.get(CONTROLLER_REVISION, meta(vm)["namespace"], name))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
+        spec: Obj = found["data"]["spec"]
+        return spec
+
     async def tell(self, about: Obj, reason: str, note: str, *, warning: bool = False) -> None:
         """Write a Kubernetes Event about an object; one that is refused is lost, as KubeVirt's are."""
         if not self.chatter:

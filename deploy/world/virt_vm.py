@@ -22,6 +22,7 @@ from deploy.world.manifests import (
 )
 from deploy.world.virt_config import Config
 from deploy.world.virt_names import FAILED, FAILED_CREATE, LATEST_API, STORAGE_API, VM_FINALIZER, VM_GENERATION
+from deploy.world.virt_restart import CONDITION, PLACEMENT, needs_restart
 from deploy.world.virt_scribe import Scribe, changed
 from deploy.world.virt_status import is_final, phase_of
 from deploy.world.virt_vm_status import VmSeen, backoff_base, new_failure, next_status, run_strategy
@@ -72,16 +73,20 @@ class VmController:
         self._queue = queue
         self._jitter = jitter
         self._stopped: dict[str, str] = {}
+        # Uid of the VMI and the template's spec that it was started from, by VM: what its revision holds.
+        self._started: dict[str, tuple[str, Obj]] = {}
 
     def start_anew(self) -> None:
         """Forget what was done, as a controller that was restarted."""
         self._stopped.clear()
+        self._started.clear()
 
     async def reconcile(self, key: str) -> None:
         """Bring the VM one round on. Raises `Retry` or `ApiError` where it has to be tried again."""
         vm = self._caches.vms.at(key)
         if vm is None:
             self._stopped.pop(key, None)
+            self._started.pop(key, None)
             return
         annotations = meta(vm).get("annotations") or {}
         if self._scribe.chatter and not (LATEST_API in annotations and STORAGE_API in annotations):
@@ -98,10 +103,12 @@ class VmController:
                 meta(new)["finalizers"] = [*(meta(vm).get("finalizers") or ()), VM_FINALIZER]
                 vm = await self._scribe.replace(self._caches.vms, new)
             failure = await self._follow_strategy(vm, vmi)
+        restart = await self._needs_restart(vm, vmi) if vmi is not None else False
         if vmi is not None:
-            await self._live_update(vm, vmi)
+            if not restart:
+                await self._live_update(vm, vmi)
             await self._release(vmi)
-        await self._write_status(key, vmi, failure)
+        await self._write_status(key, vmi, failure, restart=restart)
         if failure:
             raise Retry(failure)
 
@@ -156,11 +163,12 @@ class VmController:
         if self._scribe.chatter:
             await self._scribe.revise(vm, revision_name(vm))
         try:
-            await self._scribe.create(self._caches.vmis, meta(vm)["namespace"], vmi_of(vm))
+            made = await self._scribe.create(self._caches.vmis, meta(vm)["namespace"], vmi_of(vm))
         except ApiError as error:
             note = f"Error creating virtual machine instance: {error.message}"
             await self._scribe.tell(vm, FAILED_CREATE, note, warning=True)
             return error.message
+        self._started[key_of(vm)] = (meta(made)["uid"], copied(vm["spec"]["template"]["spec"]))
         note = f"Started the virtual machine by creating the new virtual machine instance {name}"
         await self._scribe.tell(vm, "SuccessfulCreate", note)
         return ""
@@ -187,11 +195,23 @@ class VmController:
             operations = changed("/metadata/finalizers", meta(vmi)["finalizers"], meta(new).get("finalizers"))
             await self._scribe.patch(self._caches.vmis, vmi, operations)
 
+    async def _needs_restart(self, vm: Obj, vmi: Obj) -> bool:
+        """Say whether the VM's template was changed beyond what reaches its VMI; without a revision nobody knows."""
+        uid, started = self._started.get(key_of(vm), ("", {}))
+        if uid != meta(vmi)["uid"]:
+            name = dig(vmi, "status", "virtualMachineRevisionName") or ""
+            spec = await self._scribe.revised(vm, name) if self._scribe.chatter and name else None
+            if spec is None:
+                return False
+            started = spec["template"]["spec"]
+            self._started[key_of(vm)] = (meta(vmi)["uid"], started)
+        return needs_restart(started, vm["spec"]["template"]["spec"], live_update=self._config().live_update)
+
     async def _live_update(self, vm: Obj, vmi: Obj) -> None:
         if not self._config().live_update or deleting(vm) or deleting(vmi) or is_final(vmi):
             return
         template: Obj = vm["spec"]["template"]["spec"]
-        for field in ("affinity", "nodeSelector", "tolerations"):
+        for field in PLACEMENT:
             wanted = template.get(field) or None
             if (vmi["spec"].get(field) or None) == wanted:
                 continue
@@ -200,7 +220,7 @@ class VmController:
                 operation = {"op": "add", "path": f"/spec/{field}", "value": wanted}
             vmi = await self._scribe.patch(self._caches.vmis, vmi, [operation])
 
-    async def _write_status(self, key: str, before: Obj | None, failure: str) -> None:
+    async def _write_status(self, key: str, before: Obj | None, failure: str, *, restart: bool) -> None:
         vm = self._caches.vms.at(key)
         if vm is None:
             return
@@ -215,6 +235,7 @@ class VmController:
             failure=failure,
             jitter=self._jitter(meta(vmi)["uid"], backoff_base(failures) // 2) if failures and vmi else 0,
             now=self._scribe.clock.now(),
+            restart=restart,
         )
         new = next_status(vm, seen)
         settled = {"Start"} if before is None and after is not None else set()
@@ -229,4 +250,5 @@ class VmController:
 def _acts_on(vm: Obj) -> Obj:
     """Return the part of a VM's status that its controller, or somebody who waits for it, acts on."""
     names = ("printableStatus", "startFailure", "stateChangeRequests", "runStrategy", "ready")
-    return {name: dig(vm, "status", name) for name in names} | {"failure": condition(vm, "Failure")}
+    told = {kind: condition(vm, kind) for kind in ("Failure", CONDITION)}
+    return {name: dig(vm, "status", name) for name in names} | told

@@ -5,19 +5,20 @@ import msgspec
 from deploy.world.clock import stamp
 from deploy.world.manifests import Obj, condition, copied, deleting, dig, drop_condition, has_condition, meta
 from deploy.world.virt_names import FAILED_PVC_NOT_FOUND, PENDING, RUNNING, SCHEDULED, SCHEDULING, VM_GENERATION
+from deploy.world.virt_restart import CONDITION, tell_restart
 from deploy.world.virt_status import is_final, phase_of, was_running
 from deploy.world.virt_volumes import Volumes
 
 BACKOFF_BASE_S = 10
 BACKOFF_MOST_S = 300
-_OWN_CONDITIONS = frozenset({"Ready", "Failure", "RestartRequired"})
+_OWN_CONDITIONS = frozenset({"Ready", "Failure", CONDITION})
 
 
 class VmSeen(msgspec.Struct, frozen=True):
     """What the VM's status is told from. `vmi`: its VMI before this round, `started`: after it.
 
     `failure`: why its VMI could not be created. `jitter`: seconds on top of the next back-off, made by the
-    caller of 0..base/2. `now`: seconds since 1970.
+    caller of 0..base/2. `now`: seconds since 1970. `restart`: its template was changed beyond what reaches its VMI.
     """
 
     vmi: Obj | None
@@ -26,6 +27,7 @@ class VmSeen(msgspec.Struct, frozen=True):
     failure: str
     jitter: int
     now: float
+    restart: bool = False
 
 
 def run_strategy(vm: Obj) -> str:
@@ -84,6 +86,7 @@ def next_status(vm: Obj, seen: VmSeen) -> Obj:
         status["runStrategy"] = run_strategy(vm)
     _mirror(new, vmi, stamp(seen.now))
     _set_failure(new, seen.failure, stamp(seen.now))
+    tell_restart(new, needed=seen.restart, now=stamp(seen.now))
     status["printableStatus"] = printable(new, seen.started, seen)
     return new
 

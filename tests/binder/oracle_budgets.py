@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from binder.state import GpuSet, Holding, State
 from schemas import decisions as d
 from schemas.objects import BudgetView, PodView, Stamp, TenantView
+from schemas.reasons import Wait
 
 TOTAL = "gpus.cozystack.io"
 MIRROR = "tenant-quotas"
@@ -148,7 +149,9 @@ def exceeded(state: State, decision: d.SetPlaced | d.SetBooked | d.HeldPlaced) -
 
 
 def told_so(before: GpuSet | Holding, decision: d.SetWaits | d.HeldWaits) -> bool:
-    """Say whether somebody was told this before: the same reason, of a budget also the same bound (C59)."""
+    """Say whether somebody was told this before: the same reason, of the same bound, or of the same owner (C59)."""
+    if decision.reason is Wait.CLAIM_IN_USE and before.message != decision.message:
+        return False
     known, now = before.over, decision.over
     if before.reason is not decision.reason or known is None or now is None:
         return before.reason is decision.reason

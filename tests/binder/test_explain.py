@@ -1,6 +1,10 @@
 """What `explain` tells of VMs and held claims, from the state alone: the same tests that decide, in words."""
 
+from rich.console import Console
+
 from binder.explain import every_claim, explain
+from deploy.commands.showing import told as told_on_screen
+from schemas.decisions import Over, SetWaits
 from schemas.reasons import Wait
 from tests.stories.language import Story
 
@@ -62,19 +66,78 @@ def test_a_claim_whose_vm_waits_is_explained_with_its_set() -> None:
 
 
 def test_who_has_a_claim_is_told_to_whom_it_is_in_use() -> None:
-    """The VM that uses the claim by now, or the older one that it is for, is named beside the claim itself."""
+    """The VM that uses the claim by now, or the older one that it is for, is named; nodes answer as if it were free."""
     story = told("claim mine l40s=1", "vm vm1 uses=mine created=1", "start vm1 uses=mine", "pin vm1-pod n2")
-    story.hear("start vm2 uses=mine")
+    story.hear("start vm2 l40s=1 uses=mine")
     used = explain(story.scene.book, "t", "vm2")
 
     assert (used.reason, used.place > 0) == (Wait.CLAIM_IN_USE, True)
-    assert used.summary.endswith("(mine is used by t/vm1)")
+    assert used.summary == (
+        "the held claim mine is for VM vm1, which uses it, or is older and names it too; to have it here, "
+        "delete that VM or take it out of its template"
+    )
     assert [(one.name, one.vm, one.node) for one in used.held] == [("mine", "t/vm1", "n2")]
+    assert [(one.node, one.reason, one.free) for one in used.nodes] == [
+        ("n1", None, {"nvidia.com/L40S": 2}),
+        ("n2", Wait.NO_SUCH_DEVICE, {"nvidia.com/L40S": 1}),
+    ]
 
     other = told("claim mine l40s=1", "vm vm1 uses=mine created=1", "start vm2 uses=mine")
-    assert explain(other.scene.book, "t", "vm2").summary.endswith(
-        "(mine is for t/vm1, which names it too and is older)"
+    assert explain(other.scene.book, "t", "vm2").summary.startswith("the held claim mine is for VM vm1,")
+
+
+def test_whose_a_claim_is_is_told_again_where_that_changes() -> None:
+    """C59: once per VM that has it, whatever that VM does; several claims and VMs in one sentence; bare VMIs too."""
+    story = told("claim a l40s=1", "claim b l40s=1", "vm vm1 uses=a uses=b created=1", "vm vm2 uses=a created=2")
+    story.hear("start vm3 uses=a uses=b")
+    first = explain(story.scene.book, "t", "vm3").summary
+    told_first = waits(story)
+    for line in ("start vm1 uses=a uses=b", "pin vm1-pod n1", "end vm1-pod", "gone vmi vm1"):
+        story.hear(line)
+    assert waits(story) == told_first
+    story.hear("gone vm vm1")
+    second = explain(story.scene.book, "t", "vm3").summary
+
+    assert first.startswith("the held claims a, b are for VM vm1, which uses them, or is older and names them too;")
+    assert second.startswith("the held claim a is for VM vm2,")
+    assert waits(story) == told_first + 1
+
+    bare = told("claim mine l40s=1", "start one uses=mine", "pin one-pod n2", "start two uses=mine")
+    assert explain(bare.scene.book, "t", "two").summary.startswith("the held claim mine is for VM one,")
+
+
+def waits(story: Story) -> int:
+    """Return how often vm3 was told why it waits."""
+    said = [one for _, _, _, decided in story.scene.log for one in decided]
+    return sum(isinstance(one, SetWaits) and one.vmi.name == "vm3" for one in said)
+
+
+def test_budgets_in_the_way_are_told_with_their_numbers() -> None:
+    """B3: every budget that limits what is asked, the one that is short by its name; of VMs, claims, stopped VMs."""
+    story = told("budget b l40s=2 total=9", "start vm1 l40s=2", "start vm2 l40s=1", "vm vm3 l40s=1")
+    vm, stopped = (explain(story.scene.book, "t", name) for name in ("vm2", "vm3"))
+    key, total = "gpus.cozystack.io/l40s", "gpus.cozystack.io"
+    line = (Over("t", "b", key, 2, 2, 1), Over("t", "b", total, 9, 2, 1))
+
+    assert (vm.reason, vm.budgets) == (Wait.OVER_BUDGET, line)
+    assert vm.summary == (
+        f"budget t/b allows 2 units of {key}, 2 are held by t and the tenants below it, 1 more is asked; "
+        "free some there, or have that budget raised"
     )
+    assert [(one.node, one.reason) for one in vm.nodes] == [("n1", Wait.NO_ROOM), ("n2", None)]
+    assert (stopped.phase, stopped.budgets) == ("NotStarted", line)
+    assert "; now a start would be beyond a budget: budget t/b allows 2 units of" in stopped.summary
+
+    story.hear("claim mine l40s=1")
+    claim = explain(story.scene.book, "t", "mine")
+    assert (claim.phase, claim.reason, claim.budgets) == ("Pending", Wait.OVER_BUDGET, line)
+    shown = Console(width=100, color_system=None, force_terminal=False)
+    with shown.capture() as caught:
+        shown.print(told_on_screen(claim, width=100))
+    assert [" ".join(row.split()) for row in caught.get().splitlines() if row.strip().startswith("t/b")] == [
+        "t/b l40s 2 2 1 OverBudget",
+        "t/b all classes 9 2 1 enough",
+    ]
 
 
 def test_who_has_a_node_kept_is_told_so() -> None:

@@ -12,6 +12,7 @@ from schemas import decisions as d
 from schemas.kinds import EVENT, GPU_CLAIM, VMI
 from schemas.names import FIELD_MANAGER
 from schemas.objects import Stamp, VmiView
+from schemas.reasons import Wait
 from tests.simulation.laws.law import Law
 from tests.simulation.picture import Picture
 from tests.simulation.world import World
@@ -83,7 +84,7 @@ class Told(Law):
         super().__init__(world, picture)
         self._told: Counter[str] = Counter()
         self._rewinds: Counter[str] = Counter()
-        self._bounds: dict[str, Bound] = {}
+        self._bounds: dict[str, tuple[Bound, str]] = {}
 
     @override
     def decided(self, stamp: Stamp, decision: d.Decision) -> None:
@@ -116,16 +117,18 @@ class Told(Law):
     def _waits(self, stamp: Stamp, decision: d.SetWaits) -> None:
         uid = decision.vmi.uid
         self._told[f"{decision.vmi.namespace}/{decision.vmi.name}"] += 1
-        if self._is_told(uid, decision.over) and self.picture.reasons.get(uid) == decision.reason:
+        # Whose a claim is that is in use is told by name, and again where that changes.
+        whose = decision.message if decision.reason is Wait.CLAIM_IN_USE else ""
+        if self._is_told(uid, decision.over, whose) and self.picture.reasons.get(uid) == decision.reason:
             self.found.append(f"{stamp}: {decision.vmi.name} is told {decision.reason} again")
         if uid in self.picture.bookings:
             self.found.append(f"{stamp}: {decision.vmi.name} waits ({decision.reason}), and is booked")
 
-    def _is_told(self, who: str, over: d.Over | None) -> bool:
+    def _is_told(self, who: str, over: d.Over | None, whose: str = "") -> bool:
         """Say whether somebody was told of just this bound before: what is used of it makes it no other one (C59)."""
         bound = (over.namespace, over.budget, over.key, over.hard, over.asked) if over is not None else None
-        before, self._bounds[who] = self._bounds.get(who), bound
-        return before == bound
+        before, self._bounds[who] = self._bounds.get(who, (None, "")), (bound, whose)
+        return before == (bound, whose)
 
     @override
     def step(self) -> Iterator[str]:
