@@ -6,6 +6,7 @@ binder books what it finds once it leads, and places nothing before.
 
 import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -25,7 +26,7 @@ from binder.snapshots import forget_snapshots, newest_snapshot
 from binder.state import STATE_SCHEMA, empty_state
 from binder.step import RULES_VERSION
 from binder.stream_journal import JetStreamJournal
-from binder.stream_setup import StreamsDiffer, check_streams, create_streams
+from binder.stream_setup import StreamsDiffer, check_streams
 from binder.telling import told_decision
 from binder.tip import Tip
 from deploy.adopt import NotFresh, cluster_id, last_of, left_over, tip_of
@@ -155,7 +156,9 @@ async def _reaches_snapshot(journal: BatchJournal) -> bool:
     return stored is not None and kept.manifest.tip.holds(stored)
 
 
-async def mended(journal: JetStreamJournal, replicas: int, *, dry_run: bool = False) -> bool:
+async def mended(
+    journal: JetStreamJournal, make: Callable[[JetStreamJournal], Awaitable[None]], *, dry_run: bool = False
+) -> bool:
     """Bring the streams of a log that stands to what they must be; say whether they were not. Raises `StreamsDiffer`.
 
     A stream of snapshots that is gone, or a setting that somebody changed, is no reason for a generation.
@@ -164,7 +167,7 @@ async def mended(journal: JetStreamJournal, replicas: int, *, dry_run: bool = Fa
         await check_streams(journal)
     except StreamsDiffer:
         if not dry_run:
-            await create_streams(journal, replicas=replicas)
+            await make(journal)
         return True
     return False
 

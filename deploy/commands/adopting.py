@@ -147,7 +147,7 @@ async def _take_over(
         try:
             begun = await beginning(client, opened.journal, kube.namespace)
         except Stands as stands:
-            if not await mended(opened.journal, replicas, dry_run=dry_run):
+            if not await mended(opened.journal, streams.make, dry_run=dry_run):
                 raise
             _tell_mended(stands.log_id, dry_run=dry_run, json=json)
             return

@@ -221,7 +221,7 @@ async def _adopted(journal: JetStreamJournal, api: ApiServer) -> str:
     try:
         await beginning(api, journal, HOME)
     except Stands:
-        assert await mended(journal, 1)
+        assert await mended(journal, partial(create_streams, replicas=1))
         return "mend"
     except NotAdoptable as error:
         if "say --fresh" not in str(error):
