@@ -1,9 +1,8 @@
 """The one door to NATS: a connection that never gives up, questions and answers over it.
 
-What is done here differently from the client library's own ways was measured: answers are awaited on
-one inbox of ours and fail at once when the connection is lost; nothing is buffered while there is
-none. Errors and logs name servers without their credentials. The journal that uses this connection
-is `binder.stream_journal`.
+What is done here differently from the client library's own ways was measured: answers are awaited on one inbox of
+ours and fail at once when the connection is lost; nothing is buffered while there is none. Errors and logs name
+servers without their credentials. The journal that uses this connection is `binder.stream_journal`.
 """
 
 import asyncio
@@ -210,8 +209,7 @@ class Connection:
     async def _flushed(self) -> None:
         """Wait until the server knows what was said so far: other connections see it from then on.
 
-        The client's ping goes past whatever still waits in its buffer. By the time it is answered the buffer
-        was written, so that a second one comes after it.
+        The client's ping goes past what waits in its buffer; once it is answered that was written, ahead of a second.
         """
         try:
             await self._client.flush()
