@@ -60,6 +60,20 @@ async def test_with_no_replica_left_only_starts_with_gpus_and_orders_wait(parts:
         with pytest.raises(Refused, match="failed calling webhook"):
             await api.create(path, body)
 
+    await others_go_on(program)
+    await deletions_end(program, other)
+
+    await program.vm("vm", [("l40s", 1)])
+    await eventually(lambda: held_up(program, "vm"), "the VM says that its start is held up")
+    await program.processes.revive("webhooks")
+    assert await program.running("vm") == "n1"
+    for name in ("plain", "unlabelled-launcher"):
+        await api.delete(POD.path(tenant, name), gracePeriodSeconds="0")
+
+
+async def others_go_on(program: Stack) -> None:
+    """Create what is none of our business: pods, our own among them, a DaemonSet, a VM without GPUs, heartbeats."""
+    api, tenant = program.api, program.tenant
     await api.create(POD.path(tenant), pod("plain"))
     await api.create(POD.path(tenant), pod("unlabelled-launcher", **{KUBEVIRT_LABEL: LAUNCHER_VALUE}))
     for name, labels in (("controller", {}), ("referring", {REFERENCE_LABEL: REFERENCE_VALUE})):
@@ -74,21 +88,17 @@ async def test_with_no_replica_left_only_starts_with_gpus_and_orders_wait(parts:
     await api.create(LEASE.path("kube-node-lease"), lease)
     await api.delete(LEASE.path("kube-node-lease", f"n1-{tenant}"))
 
+
+async def deletions_end(program: Stack, other: str) -> None:
+    """Delete a claim, and another tenant's namespace with one; the binder writes finalizers as ever."""
+    api, mine = program.api, GPU_CLAIM.path(program.tenant, "mine")
     # The binder lets go of what is deleted, and puts its finalizer back on what nobody deletes.
-    mine = GPU_CLAIM.path(tenant, "mine")
     await api.patch(mine, {"metadata": {"finalizers": None}})
     await api.until(mine, lambda found: found is not None and CLAIM_FINALIZER in finalizers(found), SECONDS)
     await api.delete(mine)
     await api.until(mine, lambda found: found is None, SECONDS)
     await api.delete(NAMESPACE.path(name=other))
     await api.until(NAMESPACE.path(name=other), lambda found: found is None, SECONDS)
-
-    await program.vm("vm", [("l40s", 1)])
-    await eventually(lambda: held_up(program, "vm"), "the VM says that its start is held up")
-    await program.processes.revive("webhooks")
-    assert await program.running("vm") == "n1"
-    for name in ("plain", "unlabelled-launcher"):
-        await api.delete(POD.path(tenant, name), gracePeriodSeconds="0")
 
 
 async def created(program: Stack, name: str, labels: dict[str, str]) -> bool:
