@@ -109,7 +109,7 @@ async def test_the_same_machines_may_ask_for_classes_instead(program: Stack) -> 
         marks = {"name": "asks", "labels": labels, "annotations": {GPUS_ANNOTATION: f'[{{"className":"{name}"}}]'}}
         body: Object = {"apiVersion": VMI.api_version, "kind": VMI.kind, "metadata": marks, "spec": machine["spec"]}
         devices = body["spec"]["domain"]["devices"]
-        with pytest.raises(Refused, match="has GPU devices of its own"):
+        with pytest.raises(Refused, match="lists GPU devices of its own"):
             await program.api.create(VMI.path(program.tenant), body, dryRun="All")
         own = [volume["name"] for volume in body["spec"]["volumes"]]
         devices.pop("gpus")
