@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from binder.book import Book
 from binder.budgets import first_over, sentence, told_alike
 from binder.holdings import counted, own_units
-from binder.launchers import claim_names, class_entries, gated_launchers, may_be_served, names_gpus, volume_terms
+from binder.launchers import claim_names, gated_launchers, may_be_served, names_gpus, resolved_classes, volume_terms
 from binder.naming import held_claims, in_use
 from binder.placement import Need, fit, kept_from, nearest
 from binder.settings import is_paused
@@ -46,7 +46,8 @@ MESSAGES = {
 def opening(book: Book, vmi: VmiView) -> d.SetOpened | None:
     """Open the set of a gated launcher, or say it again where claims were deleted under it or are others now.
 
-    One template claim per class entry, counted by the class's resource name of now (T24); held claims as named.
+    One template claim per class entry, counted by the resource that the VMI was admitted with, else by its class's of
+    now (T24); held claims as named.
     """
     gpu_set = book.state.sets.get(vmi.uid)
     if gpu_set is not None and gpu_set.node:
@@ -84,12 +85,12 @@ def _is_open(gpu_set: GpuSet | None) -> bool:
 def _claims(book: Book, vmi: VmiView) -> tuple[d.TemplateClaim, ...] | None:
     """Return the set's template claims, None where a class does not exist."""
     claims: list[d.TemplateClaim] = []
-    for index, entry in enumerate(class_entries(vmi)):
+    for index, (entry, admitted) in enumerate(resolved_classes(vmi)):
         view = book.state.gpu_class(entry.class_name)
         if view is None:
             return None
         name = claim_name(vmi.name, vmi.uid, index)
-        claims.append(d.TemplateClaim(name, entry.class_name, entry.count, view.resource))
+        claims.append(d.TemplateClaim(name, entry.class_name, entry.count, admitted or view.resource))
     return tuple(claims)
 
 

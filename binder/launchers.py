@@ -63,6 +63,26 @@ def class_entries(vmi: VmiView | VmView) -> tuple[ClassEntry, ...]:
     return tuple(entry for entry in entries if isinstance(entry, ClassEntry))
 
 
+def resolved_classes(vmi: VmiView) -> tuple[tuple[ClassEntry, str], ...]:
+    """Return the class entries of a VMI, each with the resource it was admitted with, '' where that is not known."""
+    return tuple((entry, device) for entry, device in _resolved(vmi) if isinstance(entry, ClassEntry))
+
+
+def resolved_claim(vmi: VmiView, name: str) -> str:
+    """Return the resource with which a VMI was admitted that names a held claim, '' where that is not known."""
+    found = (device for entry, device in _resolved(vmi) if isinstance(entry, ClaimEntry) and entry.claim_name == name)
+    return next(found, "")
+
+
+def _resolved(vmi: VmiView) -> tuple[tuple[ClassEntry | ClaimEntry, str], ...]:
+    try:
+        entries = parse_entries(vmi.gpus)
+    except MalformedEntries:
+        return ()
+    known = (*vmi.devices, *("" for _ in entries))
+    return tuple(zip(entries, known, strict=False))
+
+
 def names_gpus(vmi: VmiView) -> bool:
     """Say whether a VMI has entries that can be read."""
     return bool(class_entries(vmi) or claim_names(vmi.gpus))

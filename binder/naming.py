@@ -3,9 +3,11 @@
 A claim is of the VMI it is attached to, else of the oldest VM that names it. A template claim can't be named.
 """
 
+from msgspec.structs import replace
+
 from binder.book import Book
 from binder.holdings import counted, key_of
-from binder.launchers import claim_names
+from binder.launchers import claim_names, resolved_claim
 from binder.state import Holding
 from schemas.decisions import HeldClaim
 from schemas.objects import VmiView
@@ -81,7 +83,14 @@ def _claim(book: Book, vmi: VmiView, holding: Holding | None) -> HeldClaim | Wai
             return Wait.CLAIM_IN_USE
     elif holding.attached.uid != vmi.uid:
         return Wait.CLAIM_IN_USE
-    return _as_opened(book, vmi, holding) or counted(book.state, holding) or Wait.CLASS_NOT_FOUND
+    return _as_opened(book, vmi, holding) or _as_admitted(book, vmi, holding) or Wait.CLASS_NOT_FOUND
+
+
+def _as_admitted(book: Book, vmi: VmiView, holding: Holding) -> HeldClaim | None:
+    """Return the claim as it is counted; one that was never placed, as the VMI was admitted with it (T24)."""
+    claim = counted(book.state, holding)
+    device = resolved_claim(vmi, holding.claim.name) if claim is not None and not holding.claim.resource else ""
+    return replace(claim, resource=device) if claim is not None and device else claim
 
 
 def _as_opened(book: Book, vmi: VmiView, holding: Holding) -> HeldClaim | None:

@@ -8,6 +8,7 @@ import msgspec
 
 from ingest.metadata import Metadata, gone, head
 from schemas import names
+from schemas.entries import COUNT_MAX, ENTRIES_MAX
 from schemas.objects import Gone, KubeVirtView, PoolView, ReplicaSetView, VmiView, VmView
 
 
@@ -15,6 +16,10 @@ def refers(labels: dict[str, str] | None, annotations: dict[str, str] | None) ->
     """Say whether these marks refer to GPUs: the label as it must be, or entries without it."""
     labelled = (labels or {}).get(names.REFERENCE_LABEL) == names.REFERENCE_VALUE
     return labelled or names.GPUS_ANNOTATION in (annotations or {})
+
+
+RESOURCE_NAME_MAX = 317
+"""Longest name of an extended resource."""
 
 
 class _TemplateMetadata(msgspec.Struct, frozen=True):
@@ -88,8 +93,22 @@ class Volume(msgspec.Struct, frozen=True, rename="camel"):
         return source.claim_name if source else ""
 
 
+class _Gpu(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    device_name: str = ""
+
+
+class _Devices(msgspec.Struct, frozen=True):
+    gpus: tuple[_Gpu, ...] | None = None
+
+
+class _Domain(msgspec.Struct, frozen=True):
+    devices: _Devices | None = None
+
+
 class _VmiSpec(msgspec.Struct, frozen=True):
     volumes: tuple[Volume, ...] | None = None
+    domain: _Domain | None = None
 
 
 class _Present(msgspec.Struct, frozen=True):
@@ -203,6 +222,31 @@ def read_vmi(raw: msgspec.Raw | bytes) -> VmiView | Gone:
         volumes=_claims(vmi.spec.volumes or (), status.volume_status or ()),
         owner_uid=owner.uid if owner else "",
         created=vmi.metadata.created,
+        devices=_resolved(vmi.spec.domain),
+    )
+
+
+def _resolved(domain: _Domain | None) -> tuple[str, ...]:
+    """Return the resource of each entry, as our webhook wrote its devices: named by entry and unit (A1)."""
+    found: dict[int, str] = {}
+    for gpu in (domain.devices.gpus if domain and domain.devices else None) or ():
+        entry, _, unit = gpu.name.removeprefix(names.GPU_ENTRY_PREFIX).partition("-")
+        if not (gpu.name.startswith(names.GPU_ENTRY_PREFIX) and _is_below(entry, ENTRIES_MAX)):
+            continue
+        same = found.setdefault(int(entry), gpu.device_name) == gpu.device_name
+        if not (same and _is_below(unit, COUNT_MAX) and len(gpu.device_name) <= RESOURCE_NAME_MAX):
+            found[int(entry)] = ""
+    return tuple(found.get(index, "") for index in range(max(found, default=-1) + 1))
+
+
+def _is_below(text: str, most: int) -> bool:
+    """Say whether this is a number from 0 to below `most`, as we write it."""
+    return (
+        text.isascii()
+        and text.isdigit()
+        and len(text) <= len(str(most))
+        and str(int(text)) == text
+        and int(text) < most
     )
 
 

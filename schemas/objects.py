@@ -178,7 +178,8 @@ class VmiView(View, frozen=True, tag="vmi"):
     """A virtual machine instance that refers to GPUs.
 
     `gpus`: the annotation, unparsed. `active_pods`: status.activePods, pod uid to node (D11).
-    `volumes`: names of its PVCs, hot-plugged ones too. `priority_class` '' where none is named.
+    `volumes`: names of its PVCs, hot-plugged ones too. `priority_class` '' where none is named. `devices`: the resource
+    that each entry was resolved to at admission, '' for one whose devices were not written by us alone (T24).
     """
 
     gpus: str = ""
@@ -189,6 +190,7 @@ class VmiView(View, frozen=True, tag="vmi"):
     volumes: tuple[str, ...] = ()
     owner_uid: str = ""
     created: int = 0
+    devices: tuple[str, ...] = ()
 
 
 class Foreseen(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

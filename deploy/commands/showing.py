@@ -136,6 +136,8 @@ def told(found: Explanation, *, width: int, most: int | None = None) -> Renderab
     if found.budgets:
         parts += [Text(), indented(budgets_table(found.budgets))]
     if found.nodes:
+        if found.reason is Wait.CLAIM_IN_USE:
+            parts += [Text(), indented(Text("each node, if it had the claims that it names:"))]
         parts += [Text(), indented(verdicts_table(found.nodes, wide=width >= WIDE, most=most))]
         bare = sum(1 for verdict in found.nodes if _is_bare(verdict))
         if bare:

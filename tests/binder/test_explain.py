@@ -82,6 +82,13 @@ def test_who_has_a_claim_is_told_to_whom_it_is_in_use() -> None:
         ("n2", Wait.NO_SUCH_DEVICE, {"nvidia.com/L40S": 1}),
     ]
 
+    shown = Console(width=100, color_system=None, force_terminal=False)
+    with shown.capture() as caught:
+        shown.print(told_on_screen(used, width=100))
+    rows = [" ".join(row.split()) for row in caught.get().splitlines()]
+    assert "t/mine 1 x l40s n2 Bound t/vm1" in rows
+    assert rows.index("each node, if it had the claims that it names:") < rows.index("n1 2 of 2 fits would fit")
+
     other = told("claim mine l40s=1", "vm vm1 uses=mine created=1", "start vm2 uses=mine")
     assert explain(other.scene.book, "t", "vm2").summary.startswith("the held claim mine is for VM vm1,")
 

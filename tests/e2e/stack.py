@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from typing_extensions import override
+
 from binder.access import Access
 from binder.anchor import Anchor
 from binder.audit import Auditor, Report
@@ -17,14 +19,14 @@ from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
 from deploy.adopt import adopt_fresh
 from deploy.local import LocalNats, LocalNatsCluster
-from schemas.admission import CONFIGURATION_NAME, VALIDATING_CONFIGURATION
+from schemas.admission import CONFIGURATION_NAME, START_WEBHOOK, VALIDATING_CONFIGURATION
 from schemas.decisions import SetBooked, SetClosed, SetOpened, SetPlaced, SetReleased, SetWaits
 from schemas.frames import Frame, decode_record
 from schemas.kinds import LEASE, VMI
 from schemas.names import LEASE_PREFIX, SETTING_POLICY, SETTINGS_CONFIGMAP
 from schemas.streams import DECISIONS
 from tests.binder.waiting import patient
-from tests.cluster.api import Api
+from tests.cluster.api import Api, Refused
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.fixtures import nothing_of_ours
 from tests.cluster.kubevirt import kubevirt_on
@@ -34,11 +36,13 @@ from tests.e2e.process import ALL, Processes
 from tests.e2e.tenant import SECONDS, Tenant, eventually, vm_body
 from tests.e2e.witness import Witness, gates, pinned_node
 from webhooks.configuration import webhook_configuration
+from webhooks.registration import validating
 from webhooks.starts import start_webhook
 from webhooks.validating import validating_configuration
 
 VMS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+CONFLICT, INVALID = 409, 422
 Made = TypeVar("Made", SetBooked, SetOpened, SetPlaced, SetReleased, SetWaits, SetClosed)
 
 
@@ -81,6 +85,29 @@ class Stack(Tenant):
             return False
 
         await eventually(answered, "our roles are ready")
+
+    @override
+    async def order(self, name: str, gpu_class: str, count: int = 1, **options: str) -> None:
+        """Order units, again while they are refused: what was written a moment ago may not have been seen yet (O1)."""
+
+        async def taken() -> bool:
+            try:
+                await super(Stack, self).order(name, gpu_class, count, **options)
+            except Refused as refused:
+                if refused.code in {CONFLICT, INVALID}:
+                    raise
+                return False
+            return True
+
+        await eventually(taken, f"the order {name} is taken")
+
+    async def unasked(self) -> None:
+        """Have nobody ask about writes and orders any more: what can't be met now is taken, and has to wait."""
+        path = VALIDATING_CONFIGURATION.path(name=CONFIGURATION_NAME)
+        stands = await self.api.get(path)
+        await self.api.patch(path, {"webhooks": [one for one in stands["webhooks"] if one["name"] == START_WEBHOOK]})
+
+        await self.order("probe", "no-such-class", dryRun="All")
 
     async def policy(self, start_policy: str) -> None:
         """Set the start policy, and wait until the log knows it: VMIs admitted from then on are marked with it."""
@@ -197,7 +224,7 @@ async def stack(
     await create_streams(here.journal, replicas=len(urls))
     await nothing_of_ours(api)
     await adopt_fresh(here.kube, here.journal, here.system, "test")
-    await _register(api, f"https://127.0.0.1:{here.processes.port}", plane.authority.pem)
+    await _register(api, f"https://127.0.0.1:{here.processes.port}", plane.authority.pem, bare=bare)
     try:
         if bare:
             yield here
@@ -220,10 +247,11 @@ async def stack(
     assert not here.witness.broken, here.witness.broken
 
 
-async def _register(api: Api, where: str, authority: bytes) -> None:
-    # Writes and orders are asked about where a test wants that: others order what has to wait.
+async def _register(api: Api, where: str, authority: bytes, *, bare: bool) -> None:
+    """Have the API server call all that the chart has it call; `bare`: of validating webhooks, that of starts alone."""
     starts = validating_configuration((start_webhook(where, authority),))
-    await api.create(VALIDATING_CONFIGURATION.path(), starts)
+    every = starts if bare else validating(where, authority, GPUBINDER.groups[-1].rpartition(":")[2])
+    await api.create(VALIDATING_CONFIGURATION.path(), every)
     await api.create(CONFIGURATIONS, webhook_configuration(where, authority))
 
 

@@ -76,11 +76,11 @@ class Tenant:
         body = vm_body(name, (), volumes=volumes, text=named(entries, held), **spec)
         await self.api.create(VM.path(self.tenant), body)
 
-    async def order(self, name: str, gpu_class: str, count: int = 1) -> None:
-        """Order units of a class: create a held claim."""
+    async def order(self, name: str, gpu_class: str, count: int = 1, **options: str) -> None:
+        """Order units of a class: create a held claim. `options`: of the request."""
         spec = {"className": gpu_class, "count": count}
         body = {"apiVersion": GPU_CLAIM.api_version, "kind": GPU_CLAIM.kind, "metadata": {"name": name}, "spec": spec}
-        await self.api.create(GPU_CLAIM.path(self.tenant), body)
+        await self.api.create(GPU_CLAIM.path(self.tenant), body, **options)
 
     async def held(
         self,

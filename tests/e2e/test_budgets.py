@@ -90,6 +90,8 @@ class Family:
 @pytest_asyncio.fixture
 async def family(program: Stack) -> AsyncIterator[Family]:
     """Two tenants of the test's own; their namespaces go afterwards."""
+    # What binds is what is tested here: nobody refuses it where it is written.
+    await program.unasked()
     family = Family(program, f"tenant-x{secrets.token_hex(4)}")
     spaces = [family.parent.tenant, family.child.tenant]
     for name in spaces:

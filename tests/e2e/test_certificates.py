@@ -8,7 +8,7 @@ from pathlib import Path
 from cryptography import x509
 
 from deploy.child import free_ports
-from schemas.admission import CONFIGURATION_NAME
+from schemas.admission import CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 from tests.cluster.certificates import Authority
 from tests.cluster.nodes import L40S
 from tests.e2e.asking import asking
@@ -37,11 +37,11 @@ async def _served(ports: tuple[int, ...], certificate: Path) -> None:
 
 async def _trusted(program: Stack, *authorities: Authority) -> None:
     """Have the API server trust these authorities."""
-    path = f"{CONFIGURATIONS}/{CONFIGURATION_NAME}"
-    stands = await program.api.get(path)
-    for hook in stands["webhooks"]:
-        hook["clientConfig"]["caBundle"] = base64.b64encode(b"".join(one.pem for one in authorities)).decode()
-    await program.api.replace(path, stands)
+    for path in (f"{CONFIGURATIONS}/{CONFIGURATION_NAME}", VALIDATING_CONFIGURATION.path(name=CONFIGURATION_NAME)):
+        stands = await program.api.get(path)
+        for hook in stands["webhooks"]:
+            hook["clientConfig"]["caBundle"] = base64.b64encode(b"".join(one.pem for one in authorities)).decode()
+        await program.api.replace(path, stands)
 
 
 async def test_certificate_and_authority_change_under_load(parts: Stack, tmp_path: Path) -> None:

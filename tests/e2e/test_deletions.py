@@ -27,6 +27,7 @@ async def test_a_namespace_goes_with_the_feature_off(program: Stack) -> None:
     A gated launcher and its VM go at once.
     """
     other = f"{program.tenant}-other"
+    await program.unasked()
     await program.api.create(NAMESPACE.path(), {"metadata": {"name": other}})
     await program.gpu_class("l40s", L40S)
     await program.node("n1", {L40S: 1})
@@ -80,6 +81,7 @@ async def test_a_class_waits_for_its_claims_and_goes(program: Stack) -> None:
 
 async def test_an_unused_class_goes_with_the_feature_off(program: Stack) -> None:
     """K2, C23: nobody uses it: its deletion hangs on nothing, and so it is before anything was ever placed."""
+    await program.unasked()
     await switch_off(program)
     await program.gpu_class("l40s", L40S)
     await program.order("never", "l40s")

@@ -76,6 +76,10 @@ async def test_a_claim_in_use_is_not_shared(program: Stack) -> None:
 
     [event] = await eventually(lambda: program.events("ClaimInUse"), "the second VM is told that its claim is in use")
     assert event["regarding"]["name"] == "second"
+    assert event["note"] == (
+        "the held claim mine is for VM first, which uses it, or is older and names it too; to have it here, "
+        "delete that VM or take it out of its template"
+    )
     [pod] = await program.launchers("second")
     assert gates(pod) == [GATE]
     assert (await program.held("mine", "Bound"))["attachedTo"]["name"] == "first"
@@ -110,6 +114,7 @@ async def test_a_used_claim_is_deleted_when_its_vm_has_stopped(program: Stack) -
 
 async def test_an_idle_claim_is_deleted_at_once(program: Stack) -> None:
     """F1: nobody uses it: it goes, with what it held; an order that waited for room is bound."""
+    await program.unasked()
     await program.gpu_class("l40s", L40S)
     await program.node("n1", {L40S: 1})
     await program.order("mine", "l40s")
@@ -129,6 +134,7 @@ async def test_an_idle_claim_is_deleted_at_once(program: Stack) -> None:
 
 async def test_claims_go_on_over_a_crash_of_everything(program: Stack) -> None:
     """T14, T22: killed between orders and stops, our roles go on where the log is; no claim moves, none is lost."""
+    await program.unasked()
     await program.gpu_class("l40s", L40S)
     await program.node("n1", {L40S: 2})
     await program.node("n2", {L40S: 4})

@@ -61,11 +61,23 @@ async def test_nothing_of_ours_is_fought_over(program: Stack) -> None:
     assert await program.running("vm2") == "n2"
     after = await api.get(VMI.path(tenant, "vm1"))
     assert after["metadata"]["resourceVersion"] == settled
+    assert not await asks_for_restart(program, "vm1")
     assert await program.bound("vm1") == ["n1"]
     [still] = await program.launchers("vm1")
     assert still["metadata"]["uid"] == pod["metadata"]["uid"]
     assert (await api.get(GPU_CLAIM.path(tenant, claim["metadata"]["name"])))["status"]["nodeName"] == "n1"
     assert await api.find(POD.path(tenant, still["metadata"]["name"])) is not None
+    # Whoever changes the template's devices is told: it is the VM's own doing that needs a restart, and never ours.
+    devices: Object = {"domain": {"devices": {"rng": {}}}}
+    await api.patch(VM.path(tenant, "vm1"), {"spec": {"template": {"spec": devices}}})
+    await eventually(lambda: asks_for_restart(program, "vm1"), "the VM asks for a restart")
+
+
+async def asks_for_restart(program: Stack, vm: str) -> bool:
+    """Say whether KubeVirt marks a VM as one that needs a restart."""
+    found = await program.api.get(VM.path(program.tenant, vm))
+    conditions = (found.get("status") or {}).get("conditions") or ()
+    return any((one["type"], one["status"]) == ("RestartRequired", "True") for one in conditions)
 
 
 async def _settled(program: Stack, vm: str) -> str:

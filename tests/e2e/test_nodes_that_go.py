@@ -24,6 +24,7 @@ async def test_what_a_node_takes_along_comes_back(program: Stack) -> None:
 
     One wait serves all three, as the grace is a minute.
     """
+    await program.unasked()
     await program.gpu_class("l40s", L40S)
     await program.gpu_class("h100", H100)
     await program.node("n1", {L40S: 2, H100: 1})

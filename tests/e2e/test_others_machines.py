@@ -3,11 +3,13 @@
 Small objects with the traits of KubeVirt's, NVIDIA's and cozystack's own examples.
 """
 
+import pytest
+
 from schemas.events import PodRequest, VmiRequest, decode_event
 from schemas.kinds import POD, SECRET, VM, VMI, Resource
-from schemas.names import ADMISSION_ANNOTATION, POLICY_ANNOTATION
+from schemas.names import ADMISSION_ANNOTATION, GPUS_ANNOTATION, POLICY_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE
 from schemas.streams import EVENTS
-from tests.cluster.api import Object
+from tests.cluster.api import Object, Refused
 from tests.cluster.nodes import L40S, L40S_24C
 from tests.e2e.stack import Stack
 from tests.e2e.witness import gates
@@ -93,3 +95,30 @@ async def test_what_kubevirt_alone_understands_passes(program: Stack) -> None:
     assert shown["spec"]["domain"]["devices"]["gpus"] == [claimed]
     assert await api.find(POD.path(tenant, "dra")) is None
     await api.delete(VM_POOL.path(tenant, "cirros"))
+
+
+async def test_the_same_machines_may_ask_for_classes_instead(program: Stack) -> None:
+    """A1, A7, L5: entries come in the place of the machine's own devices, beside them it is refused; its disks stay."""
+    await program.entitle()
+    await program.gpu_class("card", L40S)
+    await program.gpu_class("slice", L40S_24C, "VGPU", license={"secretName": "lic"})
+    licence = {"name": "licence", "secret": {"secretName": "own-licence", "volumeLabel": "VGPULIC"}}
+    sliced = template(SLICE, volumes=(licence,), disks=({"name": "licence", "cdrom": {"bus": "sata"}},))
+    for machine, name, device in ((template(CARD, volumes=(CLOUD_INIT,)), "card", L40S), (sliced, "slice", L40S_24C)):
+        labels = machine["metadata"]["labels"] | {REFERENCE_LABEL: REFERENCE_VALUE}
+        marks = {"name": "asks", "labels": labels, "annotations": {GPUS_ANNOTATION: f'[{{"className":"{name}"}}]'}}
+        body: Object = {"apiVersion": VMI.api_version, "kind": VMI.kind, "metadata": marks, "spec": machine["spec"]}
+        devices = body["spec"]["domain"]["devices"]
+        with pytest.raises(Refused, match="lists GPU devices of its own"):
+            await program.api.create(VMI.path(program.tenant), body, dryRun="All")
+        own = [volume["name"] for volume in body["spec"]["volumes"]]
+        devices.pop("gpus")
+
+        made = (await program.api.create(VMI.path(program.tenant), body, dryRun="All"))["spec"]
+
+        assert [gpu["deviceName"] for gpu in made["domain"]["devices"]["gpus"]] == [device]
+        ours = ["gpubinder-licence"] if name == "slice" else []
+        assert [volume["name"] for volume in made["volumes"]] == own + ours
+        disks = [disk["name"] for disk in made["domain"]["devices"]["disks"]]
+        assert disks[: len(devices["disks"])] == [disk["name"] for disk in devices["disks"]]
+        assert disks[-1:] == ours or not ours

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from schemas.kinds import POD, VMI
+from schemas.kinds import GPU_CLASS, POD, VMI
 from schemas.names import GATE, GPUS_ANNOTATION, KUBEVIRT_LABEL, LAUNCHER_VALUE, REFERENCE_LABEL, REFERENCE_VALUE
 from tests.cluster.api import Refused
-from tests.cluster.nodes import L40S
+from tests.cluster.nodes import H100, L40S
 from tests.e2e.stack import Stack
 from tests.e2e.tenant import eventually
 from tests.e2e.witness import gates
@@ -71,6 +71,31 @@ async def test_a_vm_that_was_refused_starts_once_its_class_exists(program: Stack
 
     await program.gpu_class("l40s", L40S)
     assert await program.running("vm") == "n1"
+
+
+async def test_a_class_edited_between_admission_and_gate_keeps_nobody_waiting(parts: Stack) -> None:
+    """T24: the launcher asks for what its VMI was admitted with, and is placed by that, whatever its class says now.
+
+    Nobody sees VMI and launcher before the class is edited: ingest stands still meanwhile.
+    """
+    program = parts
+    await program.apart()
+    await program.gpu_class("l40s", L40S)
+    await program.node("n1", {L40S: 1})
+    await program.vm("early", [("l40s", 1)])
+    assert await program.running("early") == "n1"
+    await program.delete("early")
+    program.processes.children["ingest"].pause()
+    await program.vm("vm", [("l40s", 1)])
+    await eventually(lambda: program.gated("vm"), "the launcher stands behind our gate")
+    await program.api.patch(GPU_CLASS.path(name="l40s"), {"spec": {"resourceName": H100}})
+    program.processes.children["ingest"].resume()
+
+    assert await program.running("vm") == "n1"
+    [claim] = await program.claims("vm")
+    assert claim["status"]["resourceName"] == L40S
+    await program.vm("late", [("l40s", 1)])
+    await program.waiting("late", "NoNodeOffersClass")
 
 
 async def test_a_pod_that_looks_like_a_launcher_is_refused(program: Stack) -> None:

@@ -1,8 +1,10 @@
 """KubeVirt's objects to views: what of a machine matters, and that no Secret gets out."""
 
+import msgspec
 import pytest
 
 from ingest.machines import read_kubevirt, read_pool, read_replica_set, read_vm, read_vmi
+from schemas.names import GPU_ENTRY_PREFIX
 from schemas.objects import (
     Gone,
     KubeVirtView,
@@ -62,6 +64,37 @@ def test_a_vmi_shows_its_pods_and_all_its_volumes() -> None:
         created=1_777_798_800,
     )
     assert isinstance(read_vmi(seen("vmi", metadata__labels=None, metadata__annotations=None)), Gone)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "devices"),
+    [
+        ([], ()),
+        (None, ()),
+        ([("0-0", "a/x"), ("0-1", "a/x"), ("1-0", "b/y")], ("a/x", "b/y")),
+        ([("1-0", "b/y")], ("", "b/y")),
+        ([("0-0", "a/x"), ("0-1", "b/y"), ("0-2", "a/x"), ("1-0", "b/y")], ("", "b/y")),
+        (
+            [("0-0", "a" * 318), ("1-01", "b/y"), ("2-64", "b/y"), ("3-", "b/y"), ("4-0", "b/y")],
+            ("", "", "", "", "b/y"),
+        ),
+        ([("16-0", "a/x"), ("x-0", "a/x"), ("-1-0", "a/x"), ("00-0", "a/x"), ("\u0661-0", "a/x")], ()),
+    ],
+    ids=["none", "null", "each entry", "a later one", "not one resource", "not as we write them", "no entry of ours"],
+)
+def test_a_vmi_shows_what_each_entry_was_admitted_with(
+    gpus: list[tuple[str, str]] | None, devices: tuple[str, ...]
+) -> None:
+    """T24: the resource of the devices that we wrote for an entry; others' devices show nothing."""
+    ours = [{"name": f"{GPU_ENTRY_PREFIX}{name}", "deviceName": device} for name, device in gpus or ()]
+    written = ours and [*ours, {"name": "gpu1", "deviceName": "c/z"}, {"name": "by-claim", "claimName": "x"}]
+    whole = msgspec.json.decode(seen("vmi"))
+    whole["spec"].setdefault("domain", {})["devices"] = {"gpus": None if gpus is None else written}
+
+    view = read_vmi(msgspec.json.encode(whole))
+
+    assert isinstance(view, VmiView)
+    assert view.devices == devices
 
 
 def test_the_permitted_devices_are_a_table_or_none() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from binder.kube import ApiError
 from deploy.world.apiserver import ApiServer
@@ -11,6 +12,7 @@ from projector.accounting import LOOK_AGAIN_S
 from schemas.kinds import GPU_CLAIM, POD, WORKLOAD, WORKLOAD_MONITOR
 from schemas.names import MONITOR_LABEL
 from tests.projector.monitored import (
+    APP,
     accounting,
     be_ready,
     monitor,
@@ -18,8 +20,8 @@ from tests.projector.monitored import (
     workload,
     workloads,
 )
-from tests.projector.recording import order, record, recording
-from tests.projector.scene import Scene, time_passes
+from tests.projector.recording import order, record, recording, saying
+from tests.projector.scene import NODE, Scene, stamp, time_passes
 
 
 async def test_orphans_go(scene: Scene) -> None:
@@ -69,6 +71,24 @@ async def test_what_a_claim_owns_is_left_alone(scene: Scene) -> None:
             assert edited["metadata"]["uid"] == shown["metadata"]["uid"] == made["metadata"]["uid"]
         await pod(scene, "db-0")
         await workloads(scene, "gpuclaim-mine", "pod-db-0")
+
+
+async def test_no_label_of_a_claim_gives_its_record_to_a_monitor(scene: Scene) -> None:
+    """F2, C32: a tenant labels its claim as a monitor's own, and as what a monitor selects: one record, as it was."""
+    holding = await order(scene)
+    await monitor(scene)
+    async with recording(scene) as keeper, accounting(scene):
+        made = await record(scene, "mine")
+        await scene.patch(GPU_CLAIM, "mine", {"metadata": {"labels": {MONITOR_LABEL: "db", **APP}}})
+        await pod(scene, "db-0")
+        await workloads(scene, "gpuclaim-mine", "pod-db-0")
+        # Decided on once more, the claim is looked at with the labels that it has by now.
+        keeper.hold(replace(holding, node=NODE, stamp=stamp(11)))
+        shown = await record(scene, "mine", saying(3))
+        await workloads(scene, "gpuclaim-mine", "pod-db-0")
+
+    for part in ("labels", "uid", "ownerReferences"):
+        assert shown["metadata"][part] == made["metadata"][part]
 
 
 async def test_a_claims_record_is_left_alone_without_its_keeper(scene: Scene) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from binder.kube_client import KubeClient
-from schemas.kinds import GPU_CLASS, NAMESPACE, SECRET
+from deploy.world.faults import Call, FaultyKube
+from schemas.kinds import CONFIGMAP, GPU_CLASS, NAMESPACE, SECRET
 from tests.cluster.api import Api, Object, Refused
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.users import GPUBINDER
@@ -25,10 +26,10 @@ def b64(text: str) -> str:
 
 
 class Licensing:
-    """A licence namespace, tenants, and what stands in them."""
+    """A licence namespace, tenants, and what stands in them. `calls`: what was asked of the API server so far."""
 
-    def __init__(self, api: Api, home: str, loop: Loop, tenants: list[str]) -> None:
-        self.api, self.home, self.loop, self.tenants = api, home, loop, tenants
+    def __init__(self, api: Api, home: str, loop: Loop, tenants: list[str], calls: list[Call]) -> None:
+        self.api, self.home, self.loop, self.tenants, self.calls = api, home, loop, tenants, calls
         self.source = SECRET.path(home, "lic")
 
     async def tenant(self, name: str, **metadata: Any) -> str:  # noqa: ANN401 - any JSON
@@ -66,18 +67,28 @@ async def here(control_plane: ControlPlane, api: Api, namespace: str) -> AsyncIt
     await api.create(NAMESPACE.path(), {"metadata": {"name": home}})
     settings = {"metadata": {"name": "gpubinder-settings"}, "data": {"licenceNamespace": home}}
     await api.create(f"/api/v1/namespaces/{namespace}/configmaps", settings)
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "dls", "uid": (await dls(api, home))}
     source = {
-        "metadata": {"name": "lic", "annotations": {"by": "hoster"}, "labels": {"app": "dls"}},
+        "metadata": {
+            "name": "lic",
+            "ownerReferences": [owner],
+            "annotations": {"by": "hoster"},
+            "labels": {"app": "dls"},
+        },
         "type": "example.org/licence",
         "data": {TOKEN: b64(ONE), CONF: b64(OTHER), "other": b64("not to be copied")},
     }
     await api.create(SECRET.path(home), source)
     spec = {"resourceName": "nvidia.com/L40S-24C", "mode": "VGPU", "license": {"secretName": "lic"}}
     await api.create(GPU_CLASS.path(), {**KIND, "metadata": {"name": "l40s-24c"}, "spec": spec})
-    kube = await KubeClient.connect(kubeconfig=str(control_plane.kubeconfig(GPUBINDER)))
+    kube, calls = await KubeClient.connect(kubeconfig=str(control_plane.kubeconfig(GPUBINDER))), list[Call]()
+
+    async def noting(call: Call) -> None:
+        calls.append(call)
+
     try:
-        async with looping(kube, namespace) as loop:
-            yield Licensing(api, home, loop, tenants)
+        async with looping(FaultyKube(kube, noting), namespace) as loop:
+            yield Licensing(api, home, loop, tenants, calls)
     finally:
         if await api.find(GPU_CLASS.path(name="l40s-24c")) is not None:
             await api.patch(GPU_CLASS.path(name="l40s-24c"), {"metadata": {"finalizers": None}})
@@ -87,6 +98,12 @@ async def here(control_plane: ControlPlane, api: Api, namespace: str) -> AsyncIt
             if await api.find(NAMESPACE.path(name=name)) is not None:
                 with suppress(Refused):  # one that was going may be gone by now
                     await api.delete(NAMESPACE.path(name=name))
+
+
+async def dls(api: Api, home: str) -> str:
+    """Return the uid of what owns the source: a copy with that owner in another namespace would be collected."""
+    made = await api.create(CONFIGMAP.path(home), {"metadata": {"name": "dls"}})
+    return str(made["metadata"]["uid"])
 
 
 KIND = {"apiVersion": GPU_CLASS.api_version, "kind": GPU_CLASS.kind}
@@ -151,6 +168,7 @@ def condition(found: Object | None) -> Object:
 async def test_a_tenants_own_secret_is_left_as_it_is(here: Licensing) -> None:
     """C31, L4: byte-identical whatever the label does, a Warning tells; the copy comes when the name is free."""
     tenant, name = f"{here.home}-a", NAMESPACE.path(name=f"{here.home}-a")
+    source = await here.api.get(here.source)
     here.tenants.append(tenant)
     await here.api.create(NAMESPACE.path(), {"metadata": {"name": tenant}})
     own = await here.api.create(SECRET.path(tenant), {"metadata": {"name": COPY}, "data": {"mine": b64("1")}})
@@ -171,6 +189,7 @@ async def test_a_tenants_own_secret_is_left_as_it_is(here: Licensing) -> None:
     assert (told["items"][0]["reason"], told["items"][0]["regarding"]["name"]) == ("LicenceNotCopied", COPY)
     assert "it is left alone: rename or delete it" in told["items"][0]["note"]
     assert kept == [own, labelled]
+    assert await here.api.get(here.source) == source
     assert await here.api.find(SECRET.path(tenant, "own")) == labelled
 
 
@@ -212,11 +231,15 @@ async def test_a_namespace_that_goes_holds_up_no_other(here: Licensing) -> None:
     await here.copy(stuck, lambda found: found is not None)
     await here.api.delete(NAMESPACE.path(name=stuck))
     await here.copy(stuck, gone)
+    here.calls.clear()
 
     await here.api.patch(here.source, {"data": {TOKEN: b64(TWO)}})
     fine = await here.tenant("z")
     await here.copy(fine, holds(client_configuration_token__tok=TWO, gridd__conf=OTHER))
 
+    # Looked at, if at all; a write may have been under way when the namespace was seen to go.
+    writes = [call for call in here.calls if call.namespace == stuck and call.verb in {"create", "replace", "patch"}]
+    assert len(writes) <= 1
     assert await here.api.find(SECRET.path(stuck, COPY)) is None
     await here.api.patch(f"/api/v1/namespaces/{stuck}/configmaps/held", {"metadata": {"finalizers": None}})
 

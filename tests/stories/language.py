@@ -30,12 +30,18 @@ class Story(StartWords, WriteWords):
         return self.scene.show(self.written("vm", words))
 
     def do_vmi(self, words: Words) -> Iterable[d.Decision]:
-        """`vmi NAME CLASS=N... [uses=CLAIM]... [uid=U] [policy=P] [volume=V]... [annotation=TEXT] [of=OWNER]`."""
+        """`vmi NAME CLASS=N... [uses=CLAIM]... [uid=U] [policy=P] [volume=V]... [annotation=TEXT] [of=OWNER]`.
+
+        `as=R`, for each entry: the resource that it was admitted with.
+        """
+        admitted = tuple(words.every("as"))
         volumes, uid, policy = tuple(words.every("volume")), words.one("uid"), words.one("policy")
         text = words.one("annotation") or words.entries(list(self.classes))
         name, owner = words.names[0], self.owner(words)
         return self.scene.show(
-            VmiView(name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, owner_uid=owner)
+            VmiView(
+                name, uid, "", NAMESPACE, gpus=text, policy=policy, volumes=volumes, owner_uid=owner, devices=admitted
+            )
         )
 
     def do_phase(self, words: Words) -> Iterable[d.Decision]:

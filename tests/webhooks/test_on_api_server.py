@@ -28,6 +28,7 @@ from webhooks.server import Listen, Server
 from webhooks.service import Patience, Webhooks
 
 HOME = "kubevirt"
+LICENCE = "gpubinder-licence"
 OURS = [{"name": f"gpubinder-0-{unit}", "deviceName": SLICE} for unit in range(2)]
 CLASS = {
     "apiVersion": "cozystack.io/v1alpha1",
@@ -214,6 +215,38 @@ async def test_asked_again_nothing_is_written_twice(desk: Front, tmp_path: Path)
         (),
         tuple(f"{gpu['name']}={gpu['deviceName']}" for gpu in OURS),
     ]
+
+
+async def test_asked_again_all_that_we_write_stands_once(desk: Front, tmp_path: Path) -> None:
+    """C26: entries, licence and its disk behind those with a boot order, gate and tolerations: each once."""
+    await desk.api.patch(GPU_CLASS.path(name="l40s-24c"), {"spec": {"license": {"secretName": "lic"}}})
+    patch = [{"op": "add", "path": "/metadata/annotations/late", "value": "yes"}]
+    late = Served("zz-late-mutator", patching(patch), [(VMI, ["CREATE"]), (POD, ["CREATE"])], mutating=True)
+    body = machine("vm1")
+    body["spec"]["domain"]["devices"]["disks"] = [{"name": name, "disk": {}} for name in ("init", "root")]
+    body["spec"]["domain"]["devices"]["disks"][1]["bootOrder"] = 1
+
+    async def answering() -> bool:
+        made = await desk.api.create(desk.vmis, machine("look"), dryRun="All")
+        return "late" in made["metadata"]["annotations"]
+
+    async with serving(desk.api, tmp_path / "other", [late], answering):
+        desk.clerk.asked.clear()
+        made = await desk.kubevirt.create(desk.vmis, body)
+        pod = launcher()
+        pod["metadata"]["ownerReferences"][0] |= {"name": "vm1", "uid": made["metadata"]["uid"]}
+        launched = await desk.kubevirt.create(desk.pods, pod)
+
+    # What stands behind our gate keeps a fresh log from being begun, until it is gone.
+    await desk.api.delete(f"{desk.pods}/{launched['metadata']['name']}", gracePeriodSeconds="0")
+    assert gpus_of(made) == OURS
+    assert [disk["name"] for disk in made["spec"]["domain"]["devices"]["disks"]] == ["init", "root", LICENCE]
+    assert [volume["name"] for volume in made["spec"]["volumes"]] == ["init", LICENCE]
+    assert launched["spec"]["schedulingGates"] == [{"name": "cozystack.io/gpu"}]
+    ours = [GPU_TAINT, PARTITION | {"operator": "Equal"}]
+    assert [one for one in launched["spec"]["tolerations"] if one in ours] == ours
+    assert [type(asked).__name__ for asked in desk.clerk.asked] == ["VmiRequest"] * 2 + ["PodRequest"] * 2
+    assert launched["metadata"]["annotations"]["cozystack.io/gpu-admission"] == desk.clerk.asked[-1].request
 
 
 async def test_an_outage_stops_starts_with_gpus_alone(
