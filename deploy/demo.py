@@ -31,7 +31,7 @@ from schemas.streams import DECISIONS, EVENTS
 
 NAMESPACE = "gpubinder-system"
 PATIENCE_S = 300.0
-QUIET_S = 1.5
+QUIET_S = 5.0
 """What is not decided after so much silence was refused, or is none of ours."""
 
 SILENCE_S = 60.0
