@@ -208,8 +208,13 @@ class Connection:
         return stop
 
     async def _flushed(self) -> None:
-        """Wait until the server knows what was said so far: other connections see it from then on."""
+        """Wait until the server knows what was said so far: other connections see it from then on.
+
+        The client's ping goes past whatever still waits in its buffer. By the time it is answered the buffer
+        was written, so that a second one comes after it.
+        """
         try:
+            await self._client.flush()
             await self._client.flush()
         except (NatsError, OSError) as error:
             # A connection that comes back says it all again.

@@ -136,3 +136,19 @@ async def test_a_question_nobody_takes_fails_clearly(one: NatsStand, error_logs:
     await stop()
     with pytest.raises(Unavailable):
         await asker.ask(ASK_DRY_RUN, b"", seconds=30)
+
+
+async def test_who_begins_to_answer_is_heard_at_once_and_who_ended_no_more(one: NatsStand) -> None:
+    """T19: others know both as soon as `answer`, and what it returned, come back, five hundred times over."""
+    asker, binder = await one.connect(), await one.connect()
+
+    async def echo(question: bytes) -> bytes:
+        return question
+
+    for number in range(500):
+        question = str(number).encode()
+        stop = await binder.answer(ASK_DRY_RUN, "binders", echo)
+        assert await asker.ask(ASK_DRY_RUN, question, seconds=30) == question
+        await stop()
+        with pytest.raises(Unavailable, match="nobody answers"):
+            await asker.ask(ASK_DRY_RUN, question, seconds=30)
