@@ -208,11 +208,8 @@ class Connection:
         return stop
 
     async def _flushed(self) -> None:
-        """Wait until the server knows what was said so far: other connections see it from then on.
-
-        The client's ping goes past whatever still waits in its buffer. By the time it is answered the buffer
-        was written, so that a second one comes after it.
-        """
+        """Wait until the server knows what was said so far: other connections see it from then on."""
+        # The client's first ping goes past what waits in its buffer; when it is answered, that was written.
         try:
             await self._client.flush()
             await self._client.flush()
