@@ -207,10 +207,8 @@ class Connection:
         return stop
 
     async def _flushed(self) -> None:
-        """Wait until the server knows what was said so far: other connections see it from then on.
-
-        The client's ping goes past what waits in its buffer; once it is answered that was written, ahead of a second.
-        """
+        """Wait until the server knows what was said so far: other connections see it from then on."""
+        # The client's first ping goes past what waits in its buffer; when it is answered, that was written.
         try:
             await self._client.flush()
             await self._client.flush()

