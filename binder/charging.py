@@ -51,7 +51,8 @@ class Charging:
                 owners[side.owner_uid] = True
                 owners.update(self._charge_copies(key, side))
         for uid in owners:
-            self._charge_set(uid)
+            if self._budgets.counts("sets", uid) != self._stands(uid):
+                self._charge_set(uid)
 
     def _charge_copies(self, key: str, pod: PodView) -> dict[str, bool]:
         """Count the other pods that carry a pod's stamp, and name their owners."""
@@ -68,22 +69,23 @@ class Charging:
         self._budgets.charge("pods", key, _of_pod(pod) if pod is not None and not self._is_own(pod) else None)
 
     def _charge_set(self, uid: str) -> None:
-        gpu_set = self._state.sets.get(uid)
-        counts = gpu_set is not None and (gpu_set.node or any(map(self._stands_for_set, self._pods_of(uid))))
+        gpu_set = self._state.sets.get(uid) if self._stands(uid) else None
         charges = self._budgets.charges["sets"]
         before = charges.get(uid)
-        self._budgets.charge("sets", uid, _of_set(gpu_set) if gpu_set is not None and counts else None)
+        self._budgets.charge("sets", uid, _of_set(gpu_set) if gpu_set is not None else None)
         after = charges.get(uid)
         if after != before:
             for side, units in ((before, {}), (after, after[1] if after is not None else {})):
                 if side is not None:
                     self._declared.holds(side[0], uid, units)
 
-    def _pods_of(self, uid: str) -> list[PodView]:
-        return [pod for key in self._index.pods_by_vmi.of(uid) if (pod := self._state.pod(key)) is not None]
-
-    def _stands_for_set(self, pod: PodView) -> bool:
-        return _stands(pod) and self._is_own(pod)
+    def _stands(self, uid: str) -> bool:
+        """Say whether a set has its units: it is booked, or a pod of it is on a node and has not ended."""
+        gpu_set = self._state.sets.get(uid)
+        if gpu_set is None or gpu_set.node:
+            return gpu_set is not None
+        pods = (self._state.pod(key) for key in self._index.pods_by_vmi.of(uid))
+        return any(pod is not None and _stands(pod) and self._is_own(pod) for pod in pods)
 
     def _is_own(self, pod: PodView) -> bool:
         """Say whether a pod is of a VMI's set: who creates a pod sets its owner, so only an admitted one is (D11)."""

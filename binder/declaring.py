@@ -10,7 +10,8 @@ An owner is believed only where it is seen, in the same namespace, and of a kind
 writes an object writes its owner reference. So nothing is free of charge for the owner that it names.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 import msgspec
 
@@ -30,7 +31,13 @@ VMS, VMIS, POOLS, SETS = (
 MAKERS = {VMIS: (VMS, SETS), VMS: (POOLS,)}
 """What makes objects of a kind; no kind makes its own, so that there is no circle."""
 
-DeclaringView = VmView | VmiView | PoolView | ReplicaSetView
+SAID_BY: dict[type, Callable[[AnyView | None], object]] = {
+    VmView: attrgetter("uid", "namespace", "gpus", "owner_uid"),
+    VmiView: attrgetter("uid", "namespace", "gpus", "owner_uid"),
+    PoolView: attrgetter("uid", "namespace", "gpus", "replicas"),
+    ReplicaSetView: attrgetter("uid", "namespace", "gpus", "replicas"),
+}
+"""What says how much an object declares, and within what."""
 
 NOTHING: Amounts = {}
 
@@ -217,15 +224,10 @@ def larger(one: Amounts, other: Amounts) -> Amounts:
 
 def _says_the_same(before: AnyView | None, view: AnyView | None) -> bool:
     """Say whether a change is of no concern, as most are: of a status."""
-    if not isinstance(before, DeclaringView) or not isinstance(view, DeclaringView):
-        return before is view
-    return _said(before) == _said(view)
-
-
-def _said(view: DeclaringView) -> tuple[object, ...]:
-    scaled = isinstance(view, PoolView | ReplicaSetView)
-    more = view.replicas if isinstance(view, PoolView | ReplicaSetView) else view.owner_uid
-    return (scaled, view.uid, view.namespace, view.gpus, more)
+    if type(before) is not type(view):
+        return False
+    said = SAID_BY.get(type(view))
+    return said is None or said(before) == said(view)
 
 
 def _sum_up(sums: dict[str, Amounts], key: str, units: Amounts, sign: int) -> None:

@@ -4,11 +4,20 @@ Derived from the tables alone, and compared anew by `invariants.check`; members 
 came, so whoever decides by them sorts (T10).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 
 from binder.launchers import claim_names
 from binder.members import Elder, Elders, Members
 from schemas.objects import AnyView, ClaimView, PodView, PvcView, VmiView, VmView
+
+PLACED_BY: dict[type, Callable[[AnyView | None], object]] = {
+    PodView: attrgetter("admission", "owner_uid", "pvcs"),
+    VmiView: attrgetter("uid", "volumes", "gpus"),
+    PvcView: attrgetter("volume"),
+    ClaimView: attrgetter("owner_uid", "template", "class_name"),
+}
+"""What says where an object stands, beside its key; objects of other kinds stand nowhere but in their table."""
 
 
 class Indexes:
@@ -35,17 +44,16 @@ class Indexes:
         if isinstance(before, VmView) or isinstance(view, VmView):
             self._move_namer(before, view)
             return
-        left, taken = list(self._places(key, before)), list(self._places(key, view))
         if isinstance(before, VmiView):
             self.vmis.pop(before.uid, None)
         if isinstance(view, VmiView):
             self.vmis[view.uid] = view
-        if left == taken:
+        if _stand_alike(before, view):
             # Most changes are of a status, and move nothing.
             return
-        for members, under, member in left:
+        for members, under, member in self._places(key, before):
             members.drop(under, member)
-        for members, under, member in taken:
+        for members, under, member in self._places(key, view):
             members.add(under, member)
 
     def _move_namer(self, before: AnyView | None, view: AnyView | None) -> None:
@@ -82,6 +90,13 @@ class Indexes:
                     yield self.class_claims, view.class_name, key
             case _:
                 pass
+
+
+def _stand_alike(before: AnyView | None, view: AnyView | None) -> bool:
+    if type(before) is not type(view):
+        return False
+    told_by = PLACED_BY.get(type(view))
+    return told_by is None or told_by(before) == told_by(view)
 
 
 def named_by(vm: VmView) -> list[str]:

@@ -50,6 +50,7 @@ def _tables(book: Book) -> Iterator[tuple[str, object]]:
     usage, line, state = book.usage, book.line, book.state
     yield "used", usage.used
     yield "ranked", usage.ranked
+    yield "offered", usage.offered
     yield "references", usage.references
     yield "shares", usage.shares
     yield "line groups", (line.groups, line.bounds)

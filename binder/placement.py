@@ -117,6 +117,9 @@ def nearest(book: Book, need: Need, before: Wait | None = None, among: Iterable[
 
     `before`: the nearest over all nodes as they were before those `among` changed.
     """
+    if book.usage.is_too_much(need.units):
+        # So says every node: none has to be asked.
+        return Wait.NO_SUCH_DEVICE
     known, best = before, Wait.NO_SUCH_DEVICE
     if known is not None and among is not None:
         best = _nearest_of(book, need, _nodes(book, among), NEAREST)

@@ -18,7 +18,8 @@ Share = tuple[str, Amounts]
 class Usage:
     """`used`: amounts per node and resource. `ranked`: (free, node) per counted resource, least first.
 
-    A resource is counted while a class or a set counts by it; `references` says how many do.
+    A resource is counted while a class or a set counts by it; `references` says how many do. `offered`: how many nodes
+    offer each amount of a counted resource.
     """
 
     def __init__(self, nodes: dict[str, AnyView]) -> None:
@@ -27,6 +28,8 @@ class Usage:
         self.ranked: dict[str, list[tuple[int, str]]] = {}
         self.references: dict[str, int] = {}
         self.shares: dict[str, dict[str, Share]] = {"pods": {}, "sets": {}, "holdings": {}}
+        self.offered: dict[str, dict[int, int]] = {}
+        self._offers: dict[str, Amounts] = {}
         self._free: dict[str, Amounts] = {}
 
     def node(self, name: str) -> NodeView | None:
@@ -62,10 +65,13 @@ class Usage:
             del self.references[resource]
         if count == 0:
             del self.ranked[resource]
+            del self.offered[resource], self._offers[resource]
             self._free.pop(resource, None)
         elif resource not in self.ranked:
             self.ranked[resource] = []
+            self.offered[resource], self._offers[resource] = {}, {}
             for name in self._nodes:
+                self._offer(name, resource)
                 self._rank_one(name, resource)
 
     def offers(self, node: NodeView | None) -> bool:
@@ -75,7 +81,12 @@ class Usage:
     def rank(self, name: str) -> None:
         """Keep a node's place in every order: it came, changed or went."""
         for resource in self.ranked:
+            self._offer(name, resource)
             self._rank_one(name, resource)
+
+    def is_too_much(self, asked: Amounts) -> bool:
+        """Say whether no node offers as many units of one of these counted resources, used or free."""
+        return any(count > max(self.offered.get(resource, ()), default=0) for resource, count in asked.items())
 
     def take(self, table: str, key: str, share: Share | None) -> tuple[Share | None, bool]:
         """Let a pod or set take this share alone; return the share before, and whether it changed."""
@@ -102,6 +113,18 @@ class Usage:
                 self._rank_one(node, resource)
         if not used:
             del self.used[node]
+
+    def _offer(self, name: str, resource: str) -> None:
+        """Keep how much one node offers of one resource."""
+        node, offers, nodes = self.node(name), self._offers[resource], self.offered[resource]
+        before, now = offers.pop(name, 0), node.allocatable.get(resource, 0) if node is not None else 0
+        if before:
+            nodes[before] -= 1
+            if not nodes[before]:
+                del nodes[before]
+        if now:
+            offers[name] = now
+            nodes[now] = nodes.get(now, 0) + 1
 
     def _rank_one(self, name: str, resource: str) -> None:
         """Keep one node's place in the order of one resource."""
