@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from binder.book import ADMITTED_KEPT_NS, Book
 from binder.class_use import VMIS
 from binder.decide_set import requests_match
-from binder.launchers import FINAL_PHASES
+from binder.launchers import FINAL_PHASES, may_run
 from binder.order import ENDS
 from binder.rules.serving import selector_accepts, terms_accept
 from binder.skips import giving_up
@@ -16,8 +16,6 @@ from schemas.events import PodRequest
 from schemas.names import POLICY_REFUSE
 from schemas.objects import PodView, VmiView
 from schemas.reasons import GiveUp, Release
-
-STARTING_PHASES = ("", "Pending", "Scheduling")
 
 
 def ending(book: Book, uid: str) -> Iterator[d.Decision]:
@@ -120,9 +118,14 @@ def _may_take_over(book: Book, gpu_set: GpuSet, launcher: PodView | None) -> boo
 
 
 def _more_to_come(book: Book, gpu_set: GpuSet, vmi: VmiView | None) -> bool:
-    """Say whether a pod follows that the booking is kept for: not on a node that did not take the one before (D7)."""
-    if not gpu_set.temporary or vmi is None or vmi.deleting or vmi.phase not in STARTING_PHASES:
+    """Say whether a pod follows that the booking is kept for: not on a node that did not take the one before (D7).
+
+    One that was pinned at its creation may run before its VMI lists it: the phase of the VMI ends nothing.
+    """
+    if not gpu_set.temporary or vmi is None:
         return False
+    if vmi.deleting or vmi.phase in FINAL_PHASES:
+        return may_run(book.state, book.index.pods_by_vmi.of(vmi.uid))
     return gpu_set.node not in book.skips.of(vmi.key)
 
 

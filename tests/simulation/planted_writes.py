@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from binder import budgets, decide_writes, declaring
+from binder import budgets, decide_writes, declaring, starting
+from schemas import decisions as d
+from schemas.names import BUDGET_TOTAL
 from webhooks import asks, refusals, service, writes
 
 
@@ -75,3 +77,25 @@ def dry_runs_are_logged(patch: pytest.MonkeyPatch) -> None:
 def refusals_stand_for_a_minute(patch: pytest.MonkeyPatch) -> None:
     """Who was refused for a budget is told so for a minute, whatever came free (T13)."""
     patch.setattr(refusals, "PASSING_S", 60.0)
+
+
+def budgets_refuse_every_start(patch: pytest.MonkeyPatch) -> None:
+    """Under Refuse nothing starts where there is a budget, whatever it has left (A12, B3)."""
+
+    def first_over(known: Any, namespace: str, asked: Any) -> Any:
+        if not known.limits.get(namespace):
+            return budgets.first_over(known, namespace, asked)
+        return d.Over(namespace, "budget-0", BUDGET_TOTAL, 0, 0, 1)
+
+    patch.setattr(starting, "first_over", first_over)
+
+
+def held_claims_refuse_every_start(patch: pytest.MonkeyPatch) -> None:
+    """Under Refuse no VM starts that names a held claim, whoever holds it (A12)."""
+    real = starting._counted
+
+    def counted(book: Any, event: Any) -> Any:
+        found = real(book, event)
+        return replace(found, asked=replace(found.asked, claims=())) if found.asked.claims else found
+
+    patch.setattr(starting, "_counted", counted)

@@ -34,6 +34,9 @@ CODES = (0, 0, 409, 422, 429, 500, 503)
 SCARRED = 0.4
 """In so many of the worlds with more than one node there is one that stays as it is when all others are healed."""
 
+FAREWELLS = 0.15
+"""So many worlds end with everybody gone."""
+
 Drawn = Callable[[random.Random, Setting], Act]
 Sort = tuple[tuple[int, Drawn], ...]
 """Weight and maker of each act of a sort."""
@@ -258,4 +261,6 @@ def script_of(seed: int, steps: int, sorts: Sequence[str] = ()) -> list[Step]:
         (make,) = chance.choices([one for _, one in sort], [weight for weight, _ in sort])
         long = "nodes" in (sorts or drawn) and chance.random() < LONG_SHARE
         script.append(Step(make(chance, setting), chance.choice(LONG_WAITS_S if long else WAITS_S)))
+    if random.Random(f"farewell {seed}").random() < FAREWELLS:
+        script.append(Step(wr.Farewell(), 5.0))
     return script

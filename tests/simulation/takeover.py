@@ -113,11 +113,13 @@ def _copied(world: World, ends: Mapping[str, int]) -> MemoryJournal:
 
 
 async def _adopted(world: World) -> None:
-    """Take over as the command does, again where the API server goes back meanwhile; then start every process."""
+    """Take over as the command does, again where the API server goes back meanwhile: its anchor went back, too."""
     for _ in range(TRIES):
+        restored = world.restored
         try:
             await _adopt(world)
-            break
+            if world.restored == restored:
+                break
         except ApiError:
             await asyncio.sleep(AGAIN_S)
         except NotAdoptable as refused:

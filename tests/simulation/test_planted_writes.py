@@ -2,15 +2,17 @@
 
 import pytest
 
+from schemas.names import POLICY_REFUSE
 from tests.simulation import planted_writes as planted
 from tests.simulation.acts.act import Step
 from tests.simulation.acts.budgets import SetBudget
 from tests.simulation.acts.holders import OrderClaim
-from tests.simulation.acts.tenants import CreateVm, DeleteVm
+from tests.simulation.acts.tenants import NOTHING, CreateVm, DeleteVm
 from tests.simulation.acts.troubles import JournalAway
 from tests.simulation.acts.writers import CreateSet, Rescale, TryOut
 from tests.simulation.cluster import Setting
 from tests.simulation.laws.desk import Desk
+from tests.simulation.laws.endings import Served
 from tests.simulation.laws.law import Law
 from tests.simulation.laws.writes import Answered, OnPaper
 from tests.simulation.life import lived
@@ -18,6 +20,7 @@ from tests.simulation.planted import Plant
 from tests.simulation.test_planted_stories import CHILD, FULL, ROOM, TOTAL, steps_of
 
 NONE = SetBudget(CHILD, ((TOTAL, 0),))
+REFUSING = Setting((4,), (4,), binders=1, policy=POLICY_REFUSE)
 POOL = 2
 """A pool of the child's."""
 FAULTS: tuple[tuple[Plant, Setting, list[Step], type[Law]], ...] = (
@@ -44,6 +47,18 @@ FAULTS: tuple[tuple[Plant, Setting, list[Step], type[Law]], ...] = (
         ROOM,
         steps_of(NONE, OrderClaim(1), 20.0, OrderClaim(1)),
         Desk,
+    ),
+    (
+        planted.budgets_refuse_every_start,
+        REFUSING,
+        steps_of(SetBudget(CHILD, ((TOTAL, 2),)), CreateVm(1)),
+        Served,
+    ),
+    (
+        planted.held_claims_refuse_every_start,
+        REFUSING,
+        steps_of(OrderClaim(1), 3.0, CreateVm(1, NOTHING, claims=(1,))),
+        Served,
     ),
 )
 """Each fault, a world where it shows, and the law that it breaks there."""

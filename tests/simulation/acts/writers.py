@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from binder.kube import PatchKind
 from deploy.world.admission import Hook
-from deploy.world.manifests import Obj, dig, encode, meta
+from deploy.world.manifests import Obj, dig, encode, key_of, meta
 from schemas.kinds import GPU_CLAIM, VM, VM_POOL, VMI, VMI_REPLICA_SET, Resource
 from schemas.names import GPUS_ANNOTATION
 from tests.simulation.acts.act import Act, create, delete, hands, vm_key
@@ -131,6 +131,17 @@ class DropBareVmi(Act, frozen=True):
     def begin(self, world: World) -> None:
         """Delete it."""
         delete(world, VMI, bare_key(self.number))
+
+
+class Farewell(Act, frozen=True):
+    """All tenants delete all that they have: nothing is declared any more, and nothing is held."""
+
+    @override
+    def begin(self, world: World) -> None:
+        """Delete everything that declares units."""
+        for kind in (*SETS, VM, VMI, GPU_CLAIM):
+            for one in world.cluster.objects(kind):
+                delete(world, kind, key_of(one))
 
 
 class TryOut(Act, frozen=True):

@@ -11,7 +11,7 @@ from schemas.objects import Stamp, TenantView
 from schemas.reasons import Placing, Wait
 from tests.simulation.held import Held
 from tests.simulation.laws.law import Law
-from tests.simulation.laws.recount import MIRROR, TOTAL, Bound, Recount, Units
+from tests.simulation.laws.recount import MIRROR, TOTAL, Bound, Recount, Units, by_key
 from tests.simulation.picture import Picture
 from tests.simulation.world import World
 
@@ -146,6 +146,11 @@ class Affords:
         asked = self._recount.asked(uid, self._picture.claims.get(uid, ()), self._picture.held.of(uid))
         vmi = self._picture.names.get(uid)
         return vmi is None or not self._recount.over(vmi.namespace, asked)
+
+    def new(self, home: str, entries: Iterable[tuple[str, int]], claims: Iterable[Held]) -> bool:
+        """Say whether a VMI that is not there yet may be bound with these class entries and held claims."""
+        fresh = [(one.class_name, one.count) for one in claims if not one.counts]
+        return not self._recount.over(home, by_key([*entries, *fresh]))
 
     def held(self, claims: list[Held]) -> bool:
         """Say whether held claims that go together may be bound."""

@@ -1,6 +1,7 @@
 """At rest everyone that fits runs, and what was deleted is gone."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from typing_extensions import override
 
@@ -10,6 +11,7 @@ from schemas.kinds import GPU_CLAIM, GPU_CLASS, NAMESPACE, NODE, POD, SECRET, VM
 from schemas.names import POLICY_REFUSE
 from tests.simulation.acts.strangers import FOREIGN_GATE
 from tests.simulation.hardware import is_silent
+from tests.simulation.held import Held
 from tests.simulation.laws.budgets import Affords
 from tests.simulation.laws.holdings import entries_of, named_claims, oldest_namer
 from tests.simulation.laws.law import Law
@@ -57,7 +59,7 @@ class Gone(Law):
 
 
 class Served(Law):
-    """Every VM that is to run does, or waits behind our gate as it fits on no node: let go is not enough (D7)."""
+    """Every VM that is to run does, and a VMI without one; or it waits behind our gate as it fits on no node (D7)."""
 
     def __init__(self, world: World, picture: Picture) -> None:
         super().__init__(world, picture)
@@ -78,39 +80,54 @@ class Served(Law):
                     yield f"VM {key_of(vm)} is to run, its VMI is {phase}"
             elif phase != "Running":
                 yield from self._waits(vmi, str(phase))
+        for vmi in self.world.cluster.objects(VMI):
+            phase = dig(vmi, "status", "phase") or "Pending"
+            owner = controller_of(vmi)
+            alone = owner is None or owner["kind"] != VM.kind
+            if alone and not deleting(vmi) and phase not in {"Running", "Failed", "Succeeded"}:
+                yield from () if self._may_still_run(vmi) else self._waits(vmi, phase)
 
     def _finds_no_place(self, vm: Obj) -> bool:
-        """Say whether policy Refuse keeps a VM from starting: no node has room.
-
-        Whether claims or budgets do is not counted anew here: where there are any, a VM is excused.
-        """
+        """Say whether policy Refuse keeps a VM from starting: a claim, a budget of its line, or every node does."""
         if self.world.setting.policy != POLICY_REFUSE:
             return False
-        if any(self.picture.objects.get(kind) for kind in ("gpubudgets", "helmreleases")):
+        template, home = vm["spec"]["template"], meta(vm)["namespace"]
+        claims = [self.picture.held.claims.get(f"{home}/{name}") for name in named_claims(template)]
+        held = [one for one in claims if one is not None]
+        if len(held) < len(claims) or any(self._is_taken(one, key_of(vm)) for one in held):
             return True
-        entries = entries_of(vm["spec"]["template"])
-        if any("claimName" in entry for entry in entries):
+        entries = [(one["className"], one["count"]) for one in entries_of(template) if "className" in one]
+        if not self._affords.new(home, entries, held):
             return True
-        classes = [self.world.cluster.find(GPU_CLASS, entry["className"]) for entry in entries]
-        requests = dict[str, int]()
-        for entry, found in zip(entries, classes, strict=True):
-            if found is not None:
-                by = found["spec"]["resourceName"]
-                requests[by] = requests.get(by, 0) + entry["count"]
+        return not list(self._takers(self._foreseen(vm, entries, held), [name for name, _ in entries], held))
+
+    def _is_taken(self, one: Held, vm: str) -> bool:
+        """Say whether a held claim is freed, another VMI's, or an older VM's."""
+        return one.freed or bool(one.attached) or oldest_namer(self, one.key) not in {"", vm}
+
+    def _foreseen(self, vm: Obj, entries: list[tuple[str, int]], held: list[Held]) -> Obj:
+        """Return the launcher that KubeVirt would make for a VM, as far as it decides where that fits."""
+        classes = [*(name for name, _ in entries), *(one.class_name for one in held)]
+        found = {name: self.world.cluster.find(GPU_CLASS, name) for name in classes}
+        requests: Counter[str] = Counter()
+        for name, count in entries:
+            requests[dig(found[name] or {}, "spec", "resourceName") or ""] += count
+        for one in held:
+            requests[one.resource or dig(found[one.class_name] or {}, "spec", "resourceName") or ""] += one.count
         spec = vm["spec"]["template"]["spec"]
-        tolerations = [one for found in classes if found for one in found["spec"].get("tolerations") or ()]
         volumes = [dig(volume, "dataVolume", "name") for volume in spec.get("volumes") or ()]
-        claims = [{"persistentVolumeClaim": {"claimName": name}} for name in volumes if name]
-        pod = {
+        disks = [{"persistentVolumeClaim": {"claimName": name}} for name in volumes if name]
+        return {
             "metadata": {"name": meta(vm)["name"], "namespace": meta(vm)["namespace"], "uid": ""},
             "spec": {
                 "containers": [{"resources": {"requests": {name: str(n) for name, n in requests.items()}}}],
                 "nodeSelector": spec.get("nodeSelector") or {},
-                "tolerations": tolerations,
-                "volumes": [*claims, *(spec.get("volumes") or ())],
+                "tolerations": [
+                    one for view in found.values() if view for one in view["spec"].get("tolerations") or ()
+                ],
+                "volumes": [*disks, *(spec.get("volumes") or ())],
             },
         }
-        return not list(self._takers(pod, [entry["className"] for entry in entries]))
 
     def _may_still_run(self, vmi: Obj) -> bool:
         """Say whether a launcher of the VMI stands on a node whose kubelet is silent: no second one is started."""
@@ -144,9 +161,11 @@ class Served(Law):
         home = meta(pod)["namespace"]
         return any(name and self.world.cluster.find(SECRET, f"{home}/{name}") is None for name in names)
 
-    def _takers(self, pod: Obj, classes: list[str]) -> Iterator[str]:
+    def _takers(self, pod: Obj, classes: list[str], held: Iterable[Held] = ()) -> Iterator[str]:
+        own = [one.key for one in held]
+        classes = [*classes, *(one.class_name for one in held)]
         for node in self.world.cluster.objects(NODE):
-            fits = self._rooms.fits(pod, node) and self._rooms.tolerated(node, classes)
+            fits = self._rooms.fits(pod, node, own) and self._rooms.tolerated(node, classes)
             if fits and meta(node)["name"] != self.picture.kept:
                 yield meta(node)["name"]
 

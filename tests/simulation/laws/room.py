@@ -6,7 +6,8 @@ from schemas import decisions as d
 from schemas.names import GATE
 from schemas.objects import PodView, Stamp
 from tests.simulation.laws.law import Law
-from tests.simulation.picture import Booking
+from tests.simulation.picture import Booking, Picture
+from tests.simulation.world import World
 
 ENDS = (d.SetReleased, d.VmiGivenUp)
 
@@ -61,7 +62,11 @@ class Kept(Law):
         if isinstance(decision, d.VmiGivenUp) and booking is not None and self._may_have_run(decision.vmi, booking):
             name = booking.pod or "a launcher of it"
             self.found.append(f"{stamp}: {decision.vmi.name} is given up, and {name} ran on {booking.node}")
+        if isinstance(decision, d.SetOpened) and decision.vmi.uid not in self.picture.bookings:
+            self._followed[decision.vmi.uid] = self._stands(decision.vmi)
         if not isinstance(decision, d.SetReleased):
+            return
+        if booking is None and self._followed.pop(decision.vmi.uid, False):
             return
         if booking is None:
             self.found.append(f"{stamp}: {decision.vmi.name} is released, and was not booked")
@@ -69,6 +74,17 @@ class Kept(Law):
             self.found.append(
                 f"{stamp}: {decision.vmi.name} is released ({decision.reason}), and {booking.pod} may run"
             )
+
+    def __init__(self, world: World, picture: Picture) -> None:
+        super().__init__(world, picture)
+        self._followed: dict[str, bool] = {}
+
+    def _stands(self, vmi: d.VmiId) -> bool:
+        """Say whether a launcher that we answered stands, let go: its set is said again, and is where that is (T23)."""
+        pods = [pod for pod in self.picture.objects.get("pods", {}).values() if isinstance(pod, PodView)]
+        answered = self.picture.admitted.get(vmi.uid, ())
+        own = [pod for pod in pods if pod.owner_uid == vmi.uid and pod.launcher and pod.admission in answered]
+        return any(not pod.ended and GATE not in pod.gates for pod in own)
 
     def _may_have_run(self, vmi: d.VmiId, booking: Booking) -> bool:
         """Say whether the launcher ran, or is not seen; under Refuse no decision names it, it is pinned when made."""

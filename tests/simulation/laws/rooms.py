@@ -17,10 +17,10 @@ class Rooms:
     def __init__(self, world: World, picture: Picture) -> None:
         self._world, self._picture = world, picture
 
-    def fits(self, pod: Obj, node: Obj) -> bool:
-        """Say whether a launcher fits on a node, beside all that is bound, let go or held there now."""
+    def fits(self, pod: Obj, node: Obj, claims: Iterable[str] = ()) -> bool:
+        """Say whether a launcher fits on a node, beside all that is bound, let go or held there now but by `claims`."""
         owner = next((one["uid"] for one in meta(pod).get("ownerReferences") or ()), "")
-        taken = self._taken(node, pod_uid=meta(pod)["uid"], owner=owner)
+        taken = self._taken(node, pod_uid=meta(pod)["uid"], owner=owner, claims=claims)
         offered = fitting.allocatable_of(node)
         asked = fitting.requests_of(pod)
         room = all(taken.get(one, 0) + amount <= offered.get(one, 0) for one, amount in asked.items() if amount)

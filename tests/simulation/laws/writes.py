@@ -1,7 +1,7 @@
 """Answers to writes and orders lean on what is declared, held and free: recounted at every answer (B2, O1)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from schemas.reasons import Refusal
 from tests.simulation.laws.budgets import order_of
 from tests.simulation.laws.law import Law
 from tests.simulation.laws.paper import Paper, thing_of
-from tests.simulation.laws.recount import Bound, Recount, Units, by_key
+from tests.simulation.laws.recount import TOTAL, Bound, Recount, Units, by_key
 from tests.simulation.picture import Picture
 from tests.simulation.world import World
 
@@ -137,11 +137,11 @@ class Answered(Law):
 
 
 class OnPaper(Law):
-    """At rest what a recount of the API server's objects declares is what the log shows and each binder has summed."""
+    """At rest what objects declare is what the log shows and each binder has summed: nothing once all is gone (B2)."""
 
     def __init__(self, world: World, picture: Picture) -> None:
         super().__init__(world, picture)
-        self._paper = Paper(picture, world.cluster)
+        self._recount, self._paper = Recount(picture), Paper(picture, world.cluster)
 
     @override
     def pending(self) -> Iterator[str]:
@@ -154,3 +154,12 @@ class OnPaper(Law):
                 sums = {level: dict(follower.book.declared.used.get(level, {})) for level in seen}
                 if sums != seen:
                     yield f"{process.name} has summed {sums}, declared are {seen}"
+                yield from self._held(process.name, follower.book.budgets.used, seen)
+
+    def _held(self, who: str, used: Mapping[str, Units], declared: dict[str, Units]) -> Iterator[str]:
+        """Say where a binder's sum of what is held is none, or more than is declared."""
+        for level, units in declared.items():
+            for key in units | used.get(level, {}):
+                held, due = used.get(level, {}).get(key, 0), self._recount.held(level, key)
+                if held != due or (key.startswith(TOTAL) and due > units.get(key, 0)):
+                    yield f"{who} has summed {held} of {key} for {level}, held are {due}, declared {units.get(key, 0)}"
