@@ -24,7 +24,7 @@ from deploy.child import fetch, free_ports
 from deploy.local import LocalNats
 from deploy.world.launcher import launcher_pod
 from deploy.world.virt_config import Config
-from schemas.admission import CONFIGURATION, CONFIGURATION_NAME
+from schemas.admission import CONFIGURATION, CONFIGURATION_NAME, VALIDATING_CONFIGURATION
 from schemas.kinds import POD, VMI
 from schemas.names import POLICY_REFUSE, POLICY_WAIT
 from tests.bench.figures import Figure, beside, percentile
@@ -202,17 +202,18 @@ async def _standing(here: Ground) -> AsyncIterator[Standing]:
 
 async def _split(api: Api, namespaces: tuple[str, ...], ports: list[int]) -> None:
     """Have one replica asked for each namespace, as a Service would spread requests."""
-    path = CONFIGURATION.path(name=CONFIGURATION_NAME)
-    found = await api.get(path)
-    webhooks = []
-    for number, (namespace, port) in enumerate(zip(namespaces, ports, strict=True)):
-        for webhook in copy.deepcopy(found["webhooks"]):
-            url = webhook["clientConfig"]["url"]
-            webhook["clientConfig"]["url"] = url.replace(f":{ports[0]}/", f":{port}/")
-            webhook["name"] = f"r{number}.{webhook['name']}"
-            webhook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-            webhooks.append(webhook)
-    await api.replace(path, found | {"webhooks": webhooks})
+    for configuration in (CONFIGURATION, VALIDATING_CONFIGURATION):
+        path = configuration.path(name=CONFIGURATION_NAME)
+        found = await api.get(path)
+        webhooks = []
+        for number, (namespace, port) in enumerate(zip(namespaces, ports, strict=True)):
+            for webhook in copy.deepcopy(found["webhooks"]):
+                url = webhook["clientConfig"]["url"]
+                webhook["clientConfig"]["url"] = url.replace(f":{ports[0]}/", f":{port}/")
+                webhook["name"] = f"r{number}.{webhook['name']}"
+                webhook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+                webhooks.append(webhook)
+        await api.replace(path, found | {"webhooks": webhooks})
 
 
 Asking = Callable[[Api, str, int], Awaitable[None]]
