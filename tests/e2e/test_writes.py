@@ -190,6 +190,41 @@ async def test_b2_pools_replica_sets_and_their_scale_are_counted_by_replicas(ten
     assert said.startswith(tenants.over("virtualmachineinstances", 3, 0, 4))
 
 
+async def test_b2_who_takes_an_owner_off_is_asked(tenants: Tenants) -> None:
+    """B2: a pool's VM, a replica set's VMI, made to count by themselves beside what goes on to declare them."""
+    api, child = tenants.api, tenants.child.tenant
+    await tenants.budget(l40s=5)
+    one = vm_body("vm", [("l40s", 2)])
+    one["spec"]["runStrategy"] = "Halted"
+    template = one["spec"]["template"]
+    bare = {"apiVersion": VMI.api_version, "kind": VMI.kind, "spec": template["spec"]}
+    bare |= {"metadata": {"name": "vmi", **template["metadata"]}}
+    for owner, made, body in ((VM_POOL, VM, one), (VMI_REPLICA_SET, VMI, bare)):
+        path = made.path(child)
+        standing = await api.create(owner.path(child), scaled(owner.kind, "few", 2, 2))
+        await tenants.declares(4)
+        reference = {"apiVersion": owner.api_version, "kind": owner.kind, "name": "few", "controller": True}
+        reference["uid"] = standing["metadata"]["uid"]
+        metadata = body["metadata"] | {"ownerReferences": [reference]}
+        if made == VMI:
+            # Who writes a VMI is asked for it by itself; the controller of replica sets is not.
+            await tenants.budget(l40s=6)
+        name = (await api.create(path, body | {"metadata": metadata}))["metadata"]["name"]
+        await tenants.budget(l40s=5)
+        await tenants.declares(4)
+        off = {"metadata": {"ownerReferences": None}}
+        said = await refusal(api.patch(f"{path}/{name}", off))
+        assert said.startswith(tenants.over(made.plural, 5, 4, 2)), said
+        assert not await refusal(api.patch(f"{path}/{name}", {"metadata": {"labels": {"a": "b"}}}))
+        await tenants.budget(l40s=6)
+        assert not await refusal(api.patch(f"{path}/{name}", off))
+        await tenants.declares(6)
+        await api.delete(f"{path}/{name}")
+        await api.delete(f"{owner.path(child)}/few")
+        await tenants.declares(0)
+        await tenants.budget(l40s=5)
+
+
 async def test_a_vm_at_its_budget_starts_and_its_vmi_is_not_counted_again(tenants: Tenants) -> None:
     """B2: what KubeVirt starts for a VM that was asked about is not asked about again, nor counted beside it."""
     await tenants.budget(l40s=2)
