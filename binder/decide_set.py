@@ -22,8 +22,8 @@ from schemas.reasons import Wait
 CLAIM_NAME_MAX = 253
 MESSAGES = {
     Wait.PAUSED: "placing is paused by the operator",
-    Wait.NO_LAUNCHER: "the launcher pod was not admitted by this program, or another pod carries its stamp; "
-    "remove that pod, or restart the VM",
+    Wait.NO_LAUNCHER: "the launcher pod was not admitted by this program, another pod carries its stamp, or its "
+    "admission is forgotten, as after an API server came back from an older backup; restart the VM, or delete that pod",
     Wait.CLASS_NOT_FOUND: "a GPU class of this VM does not exist (any more); create it or change the VM's template",
     Wait.CLAIM_NOT_FOUND: "a held claim that this VM names does not exist, is being deleted, or is a VM's own; "
     "order it, or change the VM's template",

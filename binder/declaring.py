@@ -164,13 +164,19 @@ class Declared:
             _sum_up(self.used, level, one.units, sign)
 
     def rise(self, one: Declarer) -> Amounts:
-        """Return how many units more would be declared if an object said this; what becomes less is left out."""
+        """Return how many units more would be declared if an object said this; what becomes less is left out.
+
+        One that leaves what it counted within counts anew where it goes, and its maker for what is left of that.
+        """
         now, within = self.counted.get(one.key), self.maker_of(one)
         known = now.units if now is not None else NOTHING
         below = self._held if one.kind == VMIS else self.below
         then = larger(one.units, below.get(one.key, NOTHING))
-        more = {key: then.get(key, 0) - known.get(key, 0) for key in {**then, **known}}
-        return {key: units for key, units in self._within(within, more).items() if units > 0}
+        if now is None or now.within == within:
+            more = self._within(within, _sum(then, known, -1))
+        else:
+            more = _sum(self._within(within, then), self._within(now.within, _sum(NOTHING, known, -1)))
+        return {key: units for key, units in more.items() if units > 0}
 
     def _within(self, key: str, more: Amounts) -> Amounts:
         """Return how many units more something is worth, and what that is in, if so many come below it."""
@@ -220,6 +226,10 @@ def larger(one: Amounts, other: Amounts) -> Amounts:
     if not other:
         return one
     return {key: max(one.get(key, 0), other.get(key, 0)) for key in {**one, **other}}
+
+
+def _sum(one: Amounts, other: Amounts, sign: int = 1) -> Amounts:
+    return {key: one.get(key, 0) + sign * other.get(key, 0) for key in {**one, **other}}
 
 
 def _says_the_same(before: AnyView | None, view: AnyView | None) -> bool:

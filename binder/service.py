@@ -24,6 +24,7 @@ from binder.shown import Shown, prove_stamps
 from binder.state import State
 from binder.step import RULES_VERSION, step
 from binder.tip import Tip, canonical
+from binder.together import together
 from binder.written import Witness, Written, unwatched
 from schemas.answers import Answer
 from schemas.chain import EventsDigest
@@ -185,18 +186,12 @@ class Binder:
 
     async def _lead(self, follower: Follower) -> None:
         writer = LogWriter(self._journal, follower.tip, follower.book.state.epoch, heed=_overruled)
-        parts = (self._write_frames(follower, writer), self._tick(follower), self._anchor.keep(lambda: writer.tip))
-        tasks = [asyncio.ensure_future(part) for part in parts]
-        try:
-            # None of them ends by itself: frames without time or anchor are as wrong as no frames.
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            results = await asyncio.gather(*tasks, return_exceptions=True)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
+        # None of them ends by itself: frames without time or anchor are as wrong as no frames.
+        await together(
+            lambda: self._write_frames(follower, writer),
+            lambda: self._tick(follower),
+            lambda: self._anchor.keep(lambda: writer.tip),
+        )
 
     async def _write_frames(self, follower: Follower, writer: LogWriter) -> None:
         book, since_snapshot, told, loop = follower.book, 0, tuple[str, ...](), asyncio.get_running_loop()

@@ -4,7 +4,6 @@ Binder, ingest, projector and accounting each work under a Lease of their own, s
 over processes and replicas as one likes; webhooks answer in every replica.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -19,6 +18,7 @@ from binder.kube import Kube
 from binder.service import Binder
 from binder.shown import in_status
 from binder.snapshots import SnapshotStore, StateSnapshots
+from binder.together import together
 from binder.written import Witness, unwatched
 from deploy.role_names import Role
 from ingest.classes import read_claim, read_class
@@ -203,17 +203,3 @@ async def run_projector(place: Place) -> None:
 async def run_accounting(place: Place) -> None:
     """Keep the records of workloads while elected."""
     await place.elected(Role.ACCOUNTING).lead(lambda: Accounting(place.kube).run())
-
-
-async def together(*parts: Callable[[], Awaitable[None]]) -> None:
-    """Run parts side by side; the first that ends or fails ends the others, its error is raised."""
-    tasks = [asyncio.ensure_future(part()) for part in parts]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-    for result in results:
-        if isinstance(result, Exception):
-            raise result

@@ -16,11 +16,12 @@ from prometheus_client import CollectorRegistry, Counter, disable_created_metric
 
 from binder.journal import Unavailable, Unclear
 from binder.kube import ApiError
+from binder.together import together
 from binder.written import Written, tell
 from deploy.front_desk import FrontDesk, PortTaken
 from deploy.front_door import Door
 from deploy.role_names import Role
-from deploy.roles import Place, run_accounting, run_binder, run_ingest, run_projector, together
+from deploy.roles import Place, run_accounting, run_binder, run_ingest, run_projector
 from deploy.status_page import StatusPage
 from deploy.watching.catalogue import counter
 from deploy.watching.deletions import Deletions

@@ -7,17 +7,18 @@ each unit taken anywhere would else be written to every budget of the cluster.
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import suppress
 from heapq import nsmallest
 
 import msgspec
 import structlog
 from msgspec.structs import replace
+from typing_extensions import override
 
 from binder.book import Book
 from binder.budgets import binding, hard_of
 from binder.kube import ApiError, Kube, PatchKind
 from binder.usage import Amounts
+from projector.paced import Paced
 from projector.reads import read
 from schemas import pinning
 from schemas.budgets import BINDINGS_MAX, TEXT_MAX, Binding, BudgetStatus
@@ -27,7 +28,6 @@ from schemas.names import BUDGET_CLASS_PREFIX, BUDGET_TOTAL
 from schemas.objects import BudgetView
 from schemas.writes import SeenBudget
 
-SECONDS_BETWEEN = 1.0
 """How long budgets are left alone after their writes."""
 
 SECONDS_ABOVE = 30.0
@@ -105,12 +105,12 @@ class _Shown(msgspec.Struct, frozen=True):
     since: float
 
 
-class BudgetCounts:
+class BudgetCounts(Paced):
     """Keeps the status of budgets true. `changed()` after each step; `run(book)` beside them."""
 
     def __init__(self, kube: Kube) -> None:
+        super().__init__()
         self._kube = kube
-        self._news = asyncio.Event()
         self._shown: dict[str, _Shown] = {}
         self._later = False
 
@@ -119,19 +119,11 @@ class BudgetCounts:
         """What each budget is known to show, by namespace/name."""
         return {key: shown.counted for key, shown in self._shown.items()}
 
-    def changed(self) -> None:
-        """Say that the state may count otherwise now."""
-        self._news.set()
+    @override
+    def _unasked_s(self) -> float | None:
+        return SECONDS_ABOVE if self._later else None
 
-    async def run(self, book: Book) -> None:
-        """Write for ever what differs from what a budget shows."""
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), SECONDS_ABOVE if self._later else None)
-            self._news.clear()
-            await self.write(book)
-            await asyncio.sleep(SECONDS_BETWEEN)
-
+    @override
     async def write(self, book: Book) -> None:
         """Write each budget whose status does not show what is counted now, several side by side."""
         if book.state.adopting:

@@ -4,7 +4,7 @@ import msgspec
 
 from binder.charging import counts
 from binder.state import State
-from projector.mirror import Mirrored
+from projector.mirror import Head, Mirrored
 from projector.records import Record, SeenRecord, read_record, record_name
 from schemas import names
 from schemas.claims import ClaimSpec
@@ -40,12 +40,7 @@ class _Owner(msgspec.Struct, frozen=True):
     uid: str
 
 
-class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str
-    uid: str
-    resource_version: str
-    labels: dict[str, str] | None = None
+class _Metadata(Head, frozen=True, rename="camel"):
     owner_references: tuple[_Owner, ...] | None = None
     deletion_timestamp: str | None = None
 

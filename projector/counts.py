@@ -3,19 +3,20 @@
 Counts are no decisions. They carry a stamp all the same, so that an old count never overwrites a newer one.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Self
 
 import msgspec
 import structlog
+from typing_extensions import override
 
 from binder.book import Book
 from binder.kube import ApiError, Kube, PatchKind
 from binder.rules.serving import every_class_tolerates
 from projector.clock import wall
 from projector.conflicts import Conflicts
+from projector.paced import Paced
 from projector.reads import read
 from schemas.classes import ClassStatus
 from schemas.conditions import ShownStamp
@@ -23,7 +24,6 @@ from schemas.kinds import GPU_CLASS
 from schemas.objects import ClassView, NodeView
 from schemas.writes import SeenClass
 
-SECONDS_BETWEEN = 1.0
 """How long one class is left alone after a write."""
 
 log = structlog.get_logger()
@@ -83,14 +83,14 @@ def _serves(node: NodeView, view: ClassView) -> bool:
     return ready and every_class_tolerates((view.tolerations,), node)
 
 
-class ClassCounts:
+class ClassCounts(Paced):
     """Keeps the counts in class status true. `changed()` after each step; `run(book)` beside them."""
 
     def __init__(self, kube: Kube, clock: Callable[[], datetime] = wall) -> None:
+        super().__init__()
         self._kube = kube
         self._clock = clock
         self._conflicts = Conflicts(kube)
-        self._news = asyncio.Event()
         self._shown: dict[str, tuple[str, Amount]] = {}
 
     @property
@@ -98,18 +98,7 @@ class ClassCounts:
         """What each class is known to show, by name."""
         return {name: amount for name, (_, amount) in self._shown.items()}
 
-    def changed(self) -> None:
-        """Say that the state may count otherwise now."""
-        self._news.set()
-
-    async def run(self, book: Book) -> None:
-        """Write for ever what differs from what a class shows."""
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            await self.write(book)
-            await asyncio.sleep(SECONDS_BETWEEN)
-
+    @override
     async def write(self, book: Book) -> None:
         """Write each class whose status does not show what is counted now; nothing before that is known (T4)."""
         if book.state.adopting:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from projector.mirror import Mirrored
+from projector.mirror import Head, Mirrored
 
 IN_FLIGHT: Final = (
     "Pending",
@@ -47,20 +47,12 @@ class Disk(Mirrored, frozen=True, kw_only=True):
         return f"DataVolume {self.name} is {self.phase}" if self.phase in (*IN_FLIGHT, *BROKEN) else ""
 
 
-class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str
-    uid: str
-    resource_version: str
-    labels: dict[str, str] | None = None
-
-
 class _Status(msgspec.Struct, frozen=True):
     phase: str = ""
 
 
 class _DataVolume(msgspec.Struct, frozen=True):
-    metadata: _Metadata
+    metadata: Head
     status: _Status = _Status()
 
 

@@ -36,6 +36,16 @@ class Mirrored(msgspec.Struct, frozen=True, kw_only=True):
     deleting: bool = False
 
 
+class Head(msgspec.Struct, frozen=True, rename="camel"):
+    """What is read of every object's metadata."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str
+    labels: dict[str, str] | None = None
+
+
 V = TypeVar("V", bound=Mirrored)
 Read = Callable[[msgspec.Raw | bytes], V | None]
 """Reads an object; None for one that does not matter here. Raises `msgspec.DecodeError`, ValueError."""

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 
 import msgspec
 import structlog
+from typing_extensions import override
 
 from binder.book import Book
 from binder.holdings import key_of
 from binder.kube import ApiError, Kube, PatchKind
 from binder.state import State
+from projector.paced import Paced
 from schemas import pinning
 from schemas.claims import ClaimStatus
 from schemas.conditions import ShownStamp
@@ -21,7 +23,6 @@ from schemas.kinds import GPU_CLAIM
 from schemas.objects import ClaimView, Stamp
 from schemas.writes import SeenMetadata
 
-SECONDS_BETWEEN = 1.0
 """How long claims are left alone after their writes."""
 
 FIRST_IN_LINE = 20
@@ -82,27 +83,16 @@ def newest(state: State, claim: ClaimView) -> Stamp:
     return max(told, holding.stamp) if holding is not None else told
 
 
-class QueuePositions:
+class QueuePositions(Paced):
     """Keeps positions in claims true. `changed()` after each step; `run(book)` beside them."""
 
     def __init__(self, kube: Kube) -> None:
+        super().__init__()
         self._kube = kube
-        self._news = asyncio.Event()
         self._shown: dict[str, _Shown] = {}
         self._listed = False
 
-    def changed(self) -> None:
-        """Say that the line may be another one now."""
-        self._news.set()
-
-    async def run(self, book: Book) -> None:
-        """Write for ever what differs from what claims show."""
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            await self.write(book)
-            await asyncio.sleep(SECONDS_BETWEEN)
-
+    @override
     async def write(self, book: Book) -> None:
         """Write each claim whose status does not show its place in line now, several side by side."""
         if not self._listed and not await self._list():

@@ -4,17 +4,18 @@ The binder goes by the release itself; the mirror shows people what it goes by, 
 any more, and says what was last known of quotas that can't be read. Whoever edits one is overruled.
 """
 
-import asyncio
 from collections.abc import Awaitable
 
 import msgspec
 import structlog
+from typing_extensions import override
 
 from binder.book import Book
 from binder.budgets import hard_of
 from binder.kube import ApiError, Kube, PatchKind
 from binder.state import is_current
 from binder.usage import Amounts
+from projector.paced import Paced
 from projector.reads import read
 from projector.verdicts import is_namespace_terminating
 from schemas import names
@@ -24,7 +25,6 @@ from schemas.objects import BudgetView, Stamp, TenantView
 from schemas.stamping import read_stamp, stamp_text
 from schemas.writes import NewBudget, NewMetadata, SeenBudget
 
-SECONDS_BETWEEN = 1.0
 """How long mirrors are left alone after their writes."""
 
 _encode = msgspec.json.Encoder().encode
@@ -32,26 +32,15 @@ _encode = msgspec.json.Encoder().encode
 log = structlog.get_logger()
 
 
-class TenantBudgets:
+class TenantBudgets(Paced):
     """Keeps the mirrors true. `changed()` after each step; `run(book)` beside them."""
 
     def __init__(self, kube: Kube) -> None:
+        super().__init__()
         self._kube = kube
-        self._news = asyncio.Event()
         self._complained: dict[str, tuple[str, ...]] = {}
 
-    def changed(self) -> None:
-        """Say that releases or mirrors may be others now."""
-        self._news.set()
-
-    async def run(self, book: Book) -> None:
-        """Write for ever what differs."""
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            await self.write(book)
-            await asyncio.sleep(SECONDS_BETWEEN)
-
+    @override
     async def write(self, book: Book) -> None:
         """Write every mirror that is not as its release says, and delete those whose release has no GPU quotas."""
         state = book.state

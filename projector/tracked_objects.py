@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from projector.amounts import total
-from projector.mirror import Read
+from projector.mirror import Head, Read
 from projector.tracked import Monitor, Sort, Tracked
 from schemas import names
 from schemas.labels import label_value
@@ -26,12 +26,7 @@ DEFAULT: Final = "default"
 log = structlog.get_logger()
 
 
-class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str
-    uid: str
-    resource_version: str
-    labels: dict[str, str] | None = None
+class _Metadata(Head, frozen=True, rename="camel"):
     annotations: dict[str, str] | None = None
     deletion_timestamp: str | None = None
 

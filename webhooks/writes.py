@@ -1,7 +1,8 @@
 """What is asked about writes that declare units: VMs, pools, replica sets, bare VMIs, counts of replicas (B2, T20).
 
-The API server asks about new entries and more replicas alone: never about what is being deleted, a status or a
-finalizer. It passes over us where we can't be reached, and we pass what we can't check: whoever binds checks again.
+The API server asks about new entries, more replicas and another owner alone: never about what is being deleted, a
+status or a finalizer. It passes over us where we can't be reached, and we pass what we can't check: whoever binds
+checks again.
 """
 
 from typing import Any
@@ -11,7 +12,15 @@ from msgspec.structs import replace
 
 from binder.rules.admission import controller_account
 from schemas import names
-from schemas.admission import BUDGETS_DOMAIN, CREATE, SCALE, UPDATE, WRITE_PATH
+from schemas.admission import (
+    BUDGETS_DOMAIN,
+    CONTROL_PLANE_GROUP,
+    CONTROLLER_MANAGER,
+    CREATE,
+    SCALE,
+    UPDATE,
+    WRITE_PATH,
+)
 from schemas.events import Writable, WriteRequest
 from schemas.kinds import VM, VM_POOL, VMI, VMI_REPLICA_SET, Resource
 from schemas.objects import Gone, KubeVirtView, PoolView, ReplicaSetView, VmiView
@@ -55,7 +64,7 @@ def write_webhooks(at: Service | str, ca_bundle: bytes) -> tuple[dict[str, Any],
         _webhook(VM, "", (CREATE, UPDATE), client, _asks_more(VM)),
         _webhook(VM_POOL, "", (CREATE, UPDATE), client, _asks_more(VM_POOL)),
         _webhook(VMI_REPLICA_SET, "", (CREATE, UPDATE), client, _asks_more(VMI_REPLICA_SET)),
-        _webhook(VMI, "", (CREATE,), client, f"{_entries(cel.NEW, VMI)} != ''"),
+        _webhook(VMI, "", (CREATE, UPDATE), client, _asks_more(VMI)),
         *(_webhook(kind, SCALE, (UPDATE,), client, _more_replicas(0)) for kind in SCALED),
     )
 
@@ -88,10 +97,27 @@ def _more_replicas(unset: int) -> str:
     return f"{cel.NEW}.?spec.?replicas.orValue({unset}) > {cel.OLD}.?spec.?replicas.orValue({unset})"
 
 
+def _owner(side: str) -> str:
+    """Return the uid of what manages an object, as a list of one, or of none."""
+    return f"{side}.metadata.?ownerReferences.orValue([]).filter(one, one.?controller.orValue(false)).map(one, one.uid)"
+
+
 def _asks_more(kind: Resource) -> str:
-    """Say whether entries are new, or are for more replicas: a VM has none, and then the two are alike."""
+    """Say whether entries are new, for more replicas, or for another owner.
+
+    A kind that lacks replicas is the same in them, one that nobody makes in its owner; a running VMI's entries are
+    kept by the policies. What an object declares counts within its owner: one that leaves it counts by itself. Where
+    the owner goes and leaves it behind, nothing is asked: the garbage collector must not be held up.
+    """
     new, old = _entries(cel.NEW, kind), _entries(cel.OLD, kind)
-    return f"{new} != '' && ({cel.IS_CREATE} || {new} != {old} || {_more_replicas(1)})"
+    leaves = f"!({_IS_CONTROL_PLANE}) && {_owner(cel.NEW)} != {_owner(cel.OLD)}"
+    return f"{new} != '' && ({cel.IS_CREATE} || {new} != {old} || {_more_replicas(1)} || ({leaves}))"
+
+
+_IS_CONTROL_PLANE = (
+    f"request.userInfo.username == '{CONTROLLER_MANAGER}'"
+    f" || (has(request.userInfo.groups) && '{CONTROL_PLANE_GROUP}' in request.userInfo.groups)"
+)
 
 
 def is_kubevirts_own(review: Review, kubevirt: KubeVirtView | None, view: VmiView) -> bool:

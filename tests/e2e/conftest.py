@@ -10,6 +10,7 @@ from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.nodes import Nodes
 from tests.e2e.stack import Stack, all_roles, stack
+from tests.e2e.tenants import Tenants, two_tenants
 
 
 @pytest_asyncio.fixture
@@ -34,4 +35,11 @@ async def clustered(
 ) -> AsyncIterator[Stack]:
     """As `parts`, on a NATS cluster of three."""
     async with stack(control_plane, api, nodes, nats_cluster, namespace, tmp_path) as here:
+        yield here
+
+
+@pytest_asyncio.fixture
+async def tenants(parts: Stack) -> AsyncIterator[Tenants]:
+    """Our roles apart, webhooks of every sort registered, two tenants, a class and a node with four units."""
+    async with two_tenants(parts) as here:
         yield here

@@ -7,7 +7,8 @@ import pytest
 
 from binder.kube import ApiError, PatchKind
 from ingest.budgets import read_budget
-from projector.budget_counts import SECONDS_ABOVE, SECONDS_BETWEEN, BudgetCounts
+from projector.budget_counts import SECONDS_ABOVE, BudgetCounts
+from projector.paced import SECONDS_BETWEEN
 from schemas.budgets import BINDINGS_MAX, KEYS_MAX, TEXT_MAX
 from schemas.kinds import GPU_BUDGET, NAMESPACE
 from schemas.names import BUDGET_TOTAL

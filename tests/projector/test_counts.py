@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from binder.book import Book
 from binder.kube import ApiError, PatchKind
 from binder.state import GpuSet, Holding, State, empty_state
-from projector.counts import SECONDS_BETWEEN, Amount, ClassCounts, amounts
+from projector.counts import Amount, ClassCounts, amounts
+from projector.paced import SECONDS_BETWEEN
 from schemas.classes import Mode
 from schemas.decisions import HeldClaim, TemplateClaim, VmiId
 from schemas.kinds import GPU_CLASS

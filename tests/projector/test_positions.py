@@ -9,7 +9,8 @@ from binder.book import Book
 from binder.explain import explain
 from binder.kube import ApiError
 from ingest.classes import read_claim
-from projector.positions import FIRST_IN_LINE, SECONDS_BETWEEN, QueuePositions, positions
+from projector.paced import SECONDS_BETWEEN
+from projector.positions import FIRST_IN_LINE, QueuePositions, positions
 from schemas.crds import CLAIM_COLUMNS
 from schemas.kinds import GPU_CLAIM
 from schemas.reasons import Wait
