@@ -19,7 +19,7 @@ from tests.cluster.golang import GoBinary, NotBuilt, from_mod
 SOURCES = Path(__file__).parent / "helm"
 VARIABLE = "GPUBINDER_TEST_HELM"
 _MODULE = "helm.sh/helm/v4"
-_SECONDS = 300.0
+_SECONDS = 600.0
 
 
 class HelmFailed(Exception):

@@ -59,7 +59,7 @@ class Release:
     async def install(self, **changed: object) -> str:
         """Install it and wait until all of it works."""
         told = await self.helm(
-            *("install", "gpubinder", str(CHART), "--create-namespace", "--wait", "--timeout", "240s"),
+            *("install", "gpubinder", str(CHART), "--create-namespace", "--wait", "--timeout", "540s"),
             values=self.values(**changed),
         )
         await self.reached()
@@ -68,14 +68,14 @@ class Release:
     async def upgrade(self, **changed: object) -> str:
         """Upgrade it to other values."""
         return await self.helm(
-            *("upgrade", "gpubinder", str(CHART), "--wait", "--timeout", "240s", *await self._forced()),
+            *("upgrade", "gpubinder", str(CHART), "--wait", "--timeout", "540s", *await self._forced()),
             values=self.values(**changed),
         )
 
     async def rollback(self, revision: int) -> str:
         """Go back to a revision, which makes a new one."""
         return await self.helm(
-            *("rollback", "gpubinder", str(revision), "--wait", "--timeout", "240s", *await self._forced())
+            *("rollback", "gpubinder", str(revision), "--wait", "--timeout", "540s", *await self._forced())
         )
 
     async def _forced(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class Release:
 
     async def uninstall(self) -> str:
         """Remove it, as an operator does."""
-        return await self.helm("uninstall", "gpubinder", "--wait", "--timeout", "180s")
+        return await self.helm("uninstall", "gpubinder", "--wait", "--timeout", "540s")
 
     async def reached(self) -> None:
         """Have the API server find the webhooks' Service on loopback: there is no network of pods here."""

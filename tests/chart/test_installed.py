@@ -23,6 +23,7 @@ from schemas.kinds import GPU_CLAIM, GPU_CLASS, VMI, WORKLOAD
 from schemas.kinds import NAMESPACE as NAMESPACES
 from schemas.names import CLAIM_FINALIZER
 from schemas.streams import STREAMS
+from tests.chart import hurts, hurts_at_the_log
 from tests.chart.helm import HelmFailed
 from tests.chart.kubelet import kubelet
 from tests.chart.pod_places import MONITOR
@@ -34,7 +35,7 @@ from tests.cluster.fixtures import KUBEVIRT_KINDS
 from tests.cluster.nodes import H100, L40S, Nodes
 from tests.e2e.tenant import Tenant
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1500)]
 
 
 class Site(NamedTuple):
@@ -148,6 +149,38 @@ def _may_go(budget: Object) -> bool:
 async def _evict(api: Api, pod: str) -> None:
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction"
     await api.create(path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}})
+
+
+async def test_c20_leaders_die_right_after_a_pin(site: Site) -> None:
+    """C20: standbys that come to lead give the unit to nobody else; the claim is Bound, with one usage record."""
+    await hurts.leaders_die_after_a_pin(site.release, site.one)
+
+
+async def test_c24_without_webhooks_only_gpus_wait(site: Site) -> None:
+    """C24, I2: labelled VMIs, launchers and orders are refused, all else goes on; then KubeVirt's next try starts."""
+    await hurts.no_webhook_answers(site.release, site.one)
+
+
+@pytest.mark.soak
+async def test_c39_acknowledgements_are_lost(site: Site) -> None:
+    """C39: lines that lose one answer in ten, and a change of leaders: each order has one place, the log is whole."""
+    await hurts_at_the_log.acknowledgements_are_lost(site.release, site.one, 20)
+
+
+@pytest.mark.soak
+async def test_c46_the_certificate_is_exchanged(site: Site) -> None:
+    """C46: no start is refused that a retry does not cure; both replicas serve the new pair without a restart."""
+    await hurts.certificate_is_exchanged(site.release, site.one)
+
+
+async def test_c62_a_member_of_nats_hears_no_other(site: Site) -> None:
+    """C62: no stale read decides: the node that refused the VM is skipped for its next VMI too, one leader leads."""
+    await hurts_at_the_log.a_member_is_cut_off(site.release, site.one, site.kubevirt)
+
+
+async def test_c63_clocks_differ(site: Site) -> None:
+    """C63: stamps of others decide nothing: no lease is taken early, a silent one is, a skip outlives the leader."""
+    await hurts_at_the_log.clocks_differ(site.release, site.one, site.kubevirt)
 
 
 async def test_a_removal_is_refused_while_a_vm_runs(site: Site) -> None:

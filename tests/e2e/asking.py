@@ -16,8 +16,11 @@ PATIENCE_SECONDS = 60.0
 
 
 @asynccontextmanager
-async def asking(program: Tenant) -> AsyncIterator[list[str]]:
-    """Ask for starts all the while; yields why those were refused that did not pass when tried again either."""
+async def asking(program: Tenant, patience: float = PATIENCE_SECONDS) -> AsyncIterator[list[str]]:
+    """Ask for starts all the while; yields why those were refused that did not pass when tried again either.
+
+    `patience`: for how many seconds each is tried again.
+    """
     template = vm_body("asking", [("l40s", 1)])["spec"]["template"]
     body = {"apiVersion": VMI.api_version, "kind": VMI.kind, **template}
     body["metadata"] = {"name": "asking", **template["metadata"]}
@@ -37,7 +40,7 @@ async def asking(program: Tenant) -> AsyncIterator[list[str]]:
         while True:
             try:
                 await asyncio.sleep(PAUSE_SECONDS)
-                await eventually(passes, "a start passes, at once or tried again", PATIENCE_SECONDS)
+                await eventually(passes, "a start passes, at once or tried again", patience)
             except TimeoutError:
                 refused.append(last)
 
