@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local import LocalNats
-from deploy.watching.catalogue import METRICS
-from deploy.watching.dashboard import queries
+from deploy.watching.catalogue import METRICS, Kind
+from deploy.watching.dashboard import ROWS, Panel, queries
 from deploy.watching.drawn import DASHBOARD
 from tests.alerts import engine
 from tests.alerts.recording import Recording
@@ -36,6 +36,30 @@ async def test_every_query_finds_its_series(nats: LocalNats, tmp_path: Path) -> 
 
     assert {one.query: one.error for one in found.queries if one.error} == {}
     assert {one.query for one in found.queries if not one.series} <= EMPTY_WHERE_ALL_IS_WELL
+
+
+@pytest.mark.parametrize("panel", [panel for row in ROWS.values() for panel in row], ids=lambda panel: panel.title)
+def test_legends_and_groups_are_labels_that_are_served(panel: Panel) -> None:
+    """A query groups and selects by labels that its metrics have; a legend names what the query kept, so none is blank.
+
+    A label that is not there is no error to Prometheus: everything lands in one series without a name.
+    """
+    listed = {one.name: set(one.labels) for one in METRICS}
+    listed |= {f"{one.name}_bucket": {*one.labels, "le"} for one in METRICS if one.kind is Kind.HISTOGRAM}
+    for expr, legend in panel.queries:
+        asked = re.findall(r"(gpubinder_\w+)(?:\{([^}]*)\})?", expr)
+        assert asked, expr
+        common = set.intersection(*(listed[name] for name, _ in asked))
+        groups = [set(re.split(r",\s*", inside)) for inside in re.findall(r"\bby \(([^)]*)\)", expr)]
+        shown = set(re.findall(r"\{\{(\w+)\}\}", legend))
+
+        assert all(group <= common for group in groups), expr
+        for name, matchers in asked:
+            assert set(re.findall(r"(\w+)[=!]", matchers)) <= listed[name], expr
+        # The outermost grouping is what is left to be told apart, but for the buckets of a quantile.
+        one = not groups or re.match(r"(max|min|sum|count)\(", expr)
+        outer = set() if one else groups[0] - {"le"}
+        assert shown == outer, f"{panel.title}: {legend} of {expr}"
 
 
 def test_it_asks_for_metrics_that_are_listed() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from deploy.watching.drawn import ALERTS
-from tests.house.drawing import ROOT
+from tests.house.sources import ROOT
 
 PAGES = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
