@@ -5,37 +5,50 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from binder.kube import ApiError
 from deploy.local import LocalNats
 from deploy.watching.catalogue import METRICS, Kind
 from deploy.watching.dashboard import ROWS, Panel, queries
 from deploy.watching.drawn import DASHBOARD
+from schemas.kinds import VMI
+from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE
 from tests.alerts import engine
 from tests.alerts.recording import Recording
 from tests.deploy.watched_stage import settled, stage
 
 pytestmark = pytest.mark.promql
 
-EMPTY_WHERE_ALL_IS_WELL = {
-    'sum by (reason) (rate(gpubinder_decisions_total{kind="refused"}[5m]))',
-    'sum by (code) (rate(gpubinder_api_requests_total{code!~"2.."}[5m]))',
+UNKNOWN = {
+    "apiVersion": VMI.api_version,
+    "kind": VMI.kind,
+    "metadata": {
+        "name": "refused",
+        "labels": {REFERENCE_LABEL: REFERENCE_VALUE},
+        "annotations": {GPUS_ANNOTATION: '[{"className": "no-such-class", "count": 1}]'},
+    },
+    "spec": {"domain": {"devices": {}, "memory": {"guest": "1Gi"}}},
 }
-"""Queries that show nothing as nothing was refused."""
+"""Asks for a class that does not exist: refused at admission."""
 
 
 async def test_every_query_finds_its_series(nats: LocalNats, tmp_path: Path) -> None:
-    """Each panel's queries are understood by Prometheus' engine, and give series where VMs were placed and wait."""
+    """Each panel's queries are understood by Prometheus' engine, and gives series: VMs run, wait, are refused."""
     record = Recording()
     async with stage(nats, tmp_path) as here:
         record.add(await here.scrape())
-        record.add(await here.scraped(settled))
+        await here.scraped(settled)
+        with pytest.raises(ApiError, match="no-such-class"):
+            await here.cluster.api.create(VMI, "tenant-umbra", msgspec.json.encode(UNKNOWN))
+        record.add(await here.scraped(lambda one: bool(one.all("gpubinder_decisions_total", kind="refused"))))
     asked = [one.replace("$__rate_interval", "5m") for one in queries()]
 
     found = await asyncio.to_thread(engine.ask, record.series(lasting=2), minutes=1.5, rules=(), queries=asked)
 
     assert {one.query: one.error for one in found.queries if one.error} == {}
-    assert {one.query for one in found.queries if not one.series} <= EMPTY_WHERE_ALL_IS_WELL
+    assert [one.query for one in found.queries if not one.series] == []
 
 
 @pytest.mark.parametrize("panel", [panel for row in ROWS.values() for panel in row], ids=lambda panel: panel.title)
