@@ -4,9 +4,11 @@ ARG PYTHON_IMAGE=python:3.11.13-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
 WORKDIR /source
+# nkeys alone is published without a wheel.
 COPY requirements.lock requirements-dev.lock ./
 RUN python -m venv /opt/gpubinder \
- && /opt/gpubinder/bin/pip install --no-cache-dir --no-deps --only-binary :all: --requirement requirements.lock \
+ && /opt/gpubinder/bin/pip install --no-cache-dir --no-deps --only-binary :all: --no-binary nkeys \
+      --requirement requirements.lock \
  && pip install --no-cache-dir --constraint requirements-dev.lock hatchling editables
 COPY pyproject.toml README.md LICENSE ./
 COPY schemas schemas

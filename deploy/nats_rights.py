@@ -112,6 +112,8 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
                 for spec in STREAMS
             ),
             DECISIONS_GENESIS,
+            # What `nats stream edit` asks before anything else.
+            f"{API}.INFO",
         )
     ),
     Person.OPERATOR: Permissions((*INFO, *_READS_ALL, EVENTS_COMMAND, DECISIONS_VOID)),

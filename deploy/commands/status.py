@@ -75,7 +75,7 @@ def _show(found: "Standing") -> None:
             f"log {log.log_id}, generation {log.generation}, epoch {log.epoch} of {escape(log.leader or '-')} "
             f"({escape(log.program)}, rules {log.rules})"
         )
-        console.print(f"decided up to input {log.decided}, {log.waiting} wait")
+        console.print(f"decided up to input {log.decided}, {log.waiting} behind it wait for a decision")
     if found.snapshot_inputs is not None:
         console.print(f"a restart folds {found.snapshot_inputs} inputs")
     console.print()

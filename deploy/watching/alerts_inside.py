@@ -140,7 +140,8 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             1,
             _CRITICAL,
             "A message waits to be stored for {{ $value | humanizeDuration }}",
-            "NATS answers, and takes nothing: no quorum (`nats stream report`), a stream or the disk is "
+            "NATS answers, and takes nothing: no quorum (`nats server report jetstream`, as the user `system`), "
+            "a stream or the disk is "
             "full, or the account "
             "may not publish (log line `nats permission missing`).",
         ),

@@ -121,6 +121,7 @@
     "$JS.API.STREAM.DELETE.GPUBINDER_DECISIONS"
     "$JS.API.STREAM.DELETE.GPUBINDER_SNAPSHOTS"
     "gpubinder.decisions.genesis"
+    "$JS.API.INFO"
   ] }
   subscribe: { allow: [
     "_INBOX.>"
