@@ -65,7 +65,9 @@ class Measure(Law):
         frames = len(self.world.journal.streams[DECISIONS].messages)
         if self.world.calm and outcomes > 2 * self._decided + 2:
             yield f"{outcomes} messages of outcomes for {self._decided} decisions"
-        if frames > len(self.world.journal.streams[EVENTS].messages) + 2 * self.picture.epochs + 2:
+        # Of a log that was taken over inputs are lost that stood behind its frames.
+        whole = self.picture.generation == 1
+        if whole and frames > len(self.world.journal.streams[EVENTS].messages) + 2 * self.picture.epochs + 2:
             yield f"{frames} frames for fewer inputs"
 
     def _inputs(self) -> Iterator[object]:
