@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from binder.journal import Gap, Journal, Message
+from binder.journal import Gap, Journal, Message, Unavailable, Unclear
 from binder.logbook import DataLoss, prove
 from binder.tip import Tip, canonical
 from schemas.chain import EventsDigest
@@ -85,7 +85,14 @@ async def prove_inputs(journal: Journal, tip_of: Callable[[], Tip], confirm_seco
     await prove(journal, tip_of(), confirm_seconds)
     loop = asyncio.get_running_loop()
     since = loop.time()
-    while not await inputs_stand(journal, tip := tip_of()):
+    while True:
+        tip = tip_of()
+        try:
+            if await inputs_stand(journal, tip):
+                return
+        except (Unavailable, Unclear):
+            # No answer is no proof of a loss.
+            since = loop.time()
         if loop.time() - since >= confirm_seconds:
             raise DataLoss(
                 f"EVENTS does not hold the inputs up to {tip.covers_to} that the log decided on: the server lost "
