@@ -41,7 +41,7 @@ def edit_renames_what_is_booked(patch: pytest.MonkeyPatch) -> None:
     real = decide_set.opening
 
     def opening(book: Book, vmi: Any) -> d.SetOpened | None:
-        gpu_set, claims = book.state.sets.get(vmi.uid), decide_set._claims(book, vmi)
+        gpu_set, claims = book.state.sets.get(vmi.uid), decide_set._claims(book, replace(vmi, devices=()))
         if gpu_set is not None and gpu_set.node and claims and claims != gpu_set.claims:
             return d.SetOpened(gpu_set.vmi, claims, gpu_set.held)
         return real(book, vmi)
