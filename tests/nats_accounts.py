@@ -10,6 +10,8 @@ from typing import Any
 
 import nkeys  # type: ignore[import-untyped]  # it comes without types
 
+from deploy.nats_rights import ANSWERS_SECONDS, PERMISSIONS
+
 _OPERATOR, _ACCOUNT, _USER = 14 << 3, 0, 20 << 3
 _SEED = 18 << 3
 _UNLIMITED = dict.fromkeys(
@@ -75,9 +77,19 @@ class Accounts:
 
     def credentials(self, file: Path, *, may_not_publish: Sequence[str] = ()) -> Path:
         """Write a new user's credentials file and return it."""
+        return self._write(file, {"pub": {"deny": list(may_not_publish)}, "sub": {}})
+
+    def credentials_of(self, part: str, file: Path) -> Path:
+        """Write the credentials file of a part of the program, with the permissions it is to have; return it."""
+        rights = PERMISSIONS[part]
+        claims: dict[str, Any] = {"pub": {"allow": list(rights.publish)}, "sub": {"allow": list(rights.subscribe)}}
+        if rights.answers:
+            claims["resp"] = {"max": 1, "ttl": ANSWERS_SECONDS * 1_000_000_000}
+        return self._write(file, claims)
+
+    def _write(self, file: Path, claims: Mapping[str, Any]) -> Path:
         user = _Key(_USER)
-        claims = {"pub": {"deny": list(may_not_publish)}, "sub": {}, "subs": -1, "data": -1, "payload": -1}
-        token = _token(self._account, user, "user", claims)
+        token = _token(self._account, user, "user", {**claims, "subs": -1, "data": -1, "payload": -1})
         file.write_text(
             f"-----BEGIN NATS USER JWT-----\n{token}\n------END NATS USER JWT------\n\n"
             f"-----BEGIN USER NKEY SEED-----\n{user.seed}\n------END USER NKEY SEED------\n"
