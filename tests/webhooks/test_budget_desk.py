@@ -135,7 +135,7 @@ async def test_b2_what_a_template_s_metadata_holds_lets_nothing_pass(books: Desk
     obj["spec"]["template"]["metadata"]["annotations"]["x"] = None
     broken["spec"]["template"]["metadata"]["annotations"] = {"a": 7}
     for changes in ({}, {"operation": UPDATE, "oldObject": broken}):
-        assert (await written(books, obj, **changes)).reason == "OverBudget"
+        assert (await written(books, obj, VM, **changes)).reason == "OverBudget"
 
 
 async def test_a_write_that_nests_deep_is_judged_like_any_other(books: Desk) -> None:
