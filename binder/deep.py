@@ -14,7 +14,8 @@ import msgspec
 LEVELS_KEPT: Final = 200
 """What is read of an object, its list and its review around it, nests a tenth as deep; decoders go some 900 levels."""
 
-_TOKENS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+_TOKENS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+"""A string that nothing ends goes on to the end of the body: each byte is looked at once, whoever wrote it."""
 
 T = TypeVar("T")
 

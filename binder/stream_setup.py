@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from binder.journal import Unavailable
+from binder.stream_api import Described
 from binder.stream_journal import JetStreamJournal
 from schemas.streams import MESSAGE_BYTES_MAX, STREAMS, StreamSpec
 
@@ -86,24 +87,38 @@ async def create_streams(
 
     What stands in an existing stream stays. `limits`: bytes by stream, for those whose spec has none. A limit is set
     or raised and never lowered, and none is set that what stands would nearly fill: room is the operator's to take.
+    So are copies: `replicas` is the least, and where one stream has more, it keeps them, and a new one gets as many.
     Raises `StreamsDiffer` where the server did not take a setting, and what `binder.stream_api.refusal` makes of a
     refusal.
     """
+    standing = {spec.name: await _standing(journal, spec.name) for spec in streams}
+    most = max(replicas, *(_copies(described) for described in standing.values() if described is not None), 1)
     for spec in streams:
         config = {key: value for key, value in wanted_config(spec).items() if value is not None}
-        config["num_replicas"] = replicas
         limit = (limits or {}).get(spec.name, -1) if spec.max_bytes < 0 else spec.max_bytes
-        try:
-            described = await journal.manage(f"STREAM.INFO.{spec.name}", {}, spec.name)
-        except LookupError:
-            await journal.manage(f"STREAM.CREATE.{spec.name}", {**config, "max_bytes": limit}, spec.name)
+        described = standing[spec.name]
+        if described is None:
+            made = {**config, "num_replicas": most, "max_bytes": limit}
+            await journal.manage(f"STREAM.CREATE.{spec.name}", made, spec.name)
             continue
         if spec.max_bytes < 0:
             limit = _limit(described.config.get("max_bytes", -1), described.state.bytes, limit)
         if differences(spec, described.config, replicas) or described.config.get("max_bytes", -1) != limit:
-            changed = {**described.config, **config, "max_bytes": limit}
+            copies = max(replicas, _copies(described))
+            changed = {**described.config, **config, "num_replicas": copies, "max_bytes": limit}
             await journal.manage(f"STREAM.UPDATE.{spec.name}", changed, spec.name)
     await check_streams(journal, replicas=replicas, streams=streams)
+
+
+async def _standing(journal: JetStreamJournal, stream: str) -> Described | None:
+    try:
+        return await journal.manage(f"STREAM.INFO.{stream}", {}, stream)
+    except LookupError:
+        return None
+
+
+def _copies(described: Described) -> int:
+    return int(described.config.get("num_replicas", 1))
 
 
 def _limit(stands: int, held: int, wanted: int) -> int:

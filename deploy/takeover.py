@@ -21,7 +21,7 @@ from binder.journal import BatchJournal, Journal
 from binder.kube import Kube
 from binder.logbook import LogReader, append_genesis
 from binder.newest import inputs_stand
-from binder.shown import anywhere, in_status, listed
+from binder.shown import Shown, anywhere, in_status, listed
 from binder.snapshots import forget_snapshots, newest_snapshot
 from binder.state import STATE_SCHEMA, empty_state
 from binder.step import RULES_VERSION
@@ -103,13 +103,16 @@ async def _read(kube: Kube, book: Book, source: Source, notes: list[str]) -> Non
 
 async def beginning(kube: Kube, journal: BatchJournal, namespace: str) -> Beginning:
     """Say which generation would begin. Raises `NotAdoptable`, `BrokenLog`, and what the API server refuses."""
-    tip, anchor, unreadable = await _log(journal), None, False
+    anchor, unreadable = None, False
+    # What speaks of the log first: a leader that writes on meanwhile would seem to have lost what it says.
     try:
         anchor = await Anchor(kube, namespace).read()
     except NotOurs:
         unreadable = True
+    shown = await in_status(kube)
+    tip = await _log(journal)
     if tip.sequence:
-        await _prove_ours(kube, journal, tip, anchor)
+        await _prove_ours(kube, journal, tip, anchor, shown)
     generations = [tip.generation, anchor.generation if anchor is not None else 0]
     # The next generation must beat all that objects of ours show, or its writes are refused (T22).
     generations.append((await anywhere(kube)).stamp.generation)
@@ -121,7 +124,7 @@ async def beginning(kube: Kube, journal: BatchJournal, namespace: str) -> Beginn
     return Beginning(log_id, max(generations) + 1, tip, anchor is not None or unreadable)
 
 
-async def _prove_ours(kube: Kube, journal: BatchJournal, tip: Tip, anchor: Tip | None) -> None:
+async def _prove_ours(kube: Kube, journal: BatchJournal, tip: Tip, anchor: Tip | None, shown: Shown) -> None:
     first = await journal.get(DECISIONS, 1)
     genesis = decode_record(first.body) if first is not None else None
     if not isinstance(genesis, Genesis) or genesis.cluster != await cluster_id(kube):
@@ -140,7 +143,7 @@ async def _prove_ours(kube: Kube, journal: BatchJournal, tip: Tip, anchor: Tip |
         return
     if not await _reaches_snapshot(journal):
         return
-    if not (await in_status(kube)).beyond(tip):
+    if not shown.beyond(tip):
         raise Stands(tip.log_id)
 
 

@@ -4,6 +4,8 @@ Of VMs and VMIs only those matter that refer to GPUs; of their bodies only what 
 gets out: cloud-init data and the like stay behind (T16).
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ingest.metadata import Metadata, gone, head
@@ -12,7 +14,7 @@ from schemas.entries import COUNT_MAX, ENTRIES_MAX
 from schemas.objects import Gone, KubeVirtView, PoolView, ReplicaSetView, VmiView, VmView
 
 
-def refers(labels: dict[str, str] | None, annotations: dict[str, str] | None) -> bool:
+def refers(labels: Mapping[str, str | None] | None, annotations: Mapping[str, str | None] | None) -> bool:
     """Say whether these marks refer to GPUs: the label as it must be, or entries without it."""
     labelled = (labels or {}).get(names.REFERENCE_LABEL) == names.REFERENCE_VALUE
     return labelled or names.GPUS_ANNOTATION in (annotations or {})
@@ -23,8 +25,10 @@ RESOURCE_NAME_MAX = 317
 
 
 class _TemplateMetadata(msgspec.Struct, frozen=True):
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
+    """Marks that no schema guards: the API server stores what is null among them, and KubeVirt takes it for ''."""
+
+    labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
 
 
 class _Template(msgspec.Struct, frozen=True):
@@ -198,7 +202,7 @@ def _entries(template: _Template | None) -> str | None:
     marks = (template.metadata if template else None) or _TemplateMetadata()
     if not refers(marks.labels, marks.annotations):
         return None
-    return (marks.annotations or {}).get(names.GPUS_ANNOTATION, "")
+    return (marks.annotations or {}).get(names.GPUS_ANNOTATION) or ""
 
 
 def _count(replicas: int | None) -> int:

@@ -12,7 +12,7 @@ from schemas.objects import Gone, VmiView
 from webhooks import orders, writes
 from webhooks.evidence import FreshReads, Named
 from webhooks.limits import NamespaceLimit
-from webhooks.reviews import MalformedReview, Review, allow
+from webhooks.reviews import MalformedReview, Review, TurnedAway, allow
 from webhooks.verdicts import Verdict, refused, untouched
 
 Ask = Callable[[Review, WriteRequest | OrderRequest, float], Awaitable[Answer]]
@@ -54,8 +54,18 @@ class BudgetDesk:
             evidence = await self._fresh.read(review.namespace, Named(), (), deadline)
             if writes.is_kubevirts_own(review, evidence.kubevirt, written):
                 return None
-        before = self._fresh.declared(kind.plural, review.old_object) if review.operation == UPDATE else None
-        return writes.request_of(review, written, None if isinstance(before, Gone) else before)
+        return writes.request_of(review, written, self._standing(kind, review) if review.operation == UPDATE else None)
+
+    def _standing(self, kind: Resource, review: Review) -> Writable | None:
+        """Return what stands before the write, None where that declares nothing or can't be read.
+
+        It is evidence and decides nothing: what a tenant left unreadable is no way past a budget for what comes next.
+        """
+        try:
+            before = self._fresh.declared(kind.plural, review.old_object)
+        except TurnedAway:
+            return None
+        return None if isinstance(before, Gone) else before
 
     async def order(self, review: Review, deadline: float) -> Verdict:
         """Answer an order. Raises `TurnedAway` where it can't be answered: nothing is ordered then."""

@@ -23,6 +23,8 @@ from webhooks.reviews import UNREADABLE, TurnedAway
 from webhooks.shared_reads import SharedRead
 
 PAGES_MAX = 20
+KEPT_MAX = 256
+"""Reads that others may share, by name; more are kept while somebody waits for them."""
 
 
 class Readers(msgspec.Struct, frozen=True):
@@ -251,9 +253,11 @@ _V = TypeVar("_V")
 def _shared(kept: dict[str, SharedRead[_V]], name: str, read: Callable[[str], Awaitable[_V]]) -> SharedRead[_V]:
     """Return the read of that name which others may share."""
     if name not in kept:
-        # Names come from tenants: what nobody waits for is not kept.
-        for idle in [known for known, shared in kept.items() if shared.idle]:
-            del kept[idle]
+        # Names come from tenants: of what nobody waits for, little is kept. Not nothing: who asks for several at once
+        # has asked for none of them yet when the next one is looked up here.
+        idle = [known for known, shared in kept.items() if shared.idle] if len(kept) >= KEPT_MAX else []
+        for known in idle[: len(kept) - KEPT_MAX + 1]:
+            del kept[known]
         kept[name] = SharedRead(lambda: read(name))
     return kept[name]
 

@@ -85,6 +85,18 @@ async def test_an_altered_stream_is_found_and_set_right(one: NatsStand, case: st
     await check_streams(journal)
 
 
+async def test_copies_are_never_taken_away(stand: NatsStand) -> None:
+    """T8: who sets a stream right, or makes one anew, without a word on copies leaves as many as there were."""
+    journal, copies = await stand.fresh(), stand.servers.replicas
+    config = (await journal.manage(f"STREAM.INFO.{EVENTS}", {}, EVENTS)).config
+    await journal.manage(f"STREAM.UPDATE.{EVENTS}", {**config, "max_msgs": 5}, EVENTS)
+    await journal.manage(f"STREAM.DELETE.{SNAPSHOTS}", {}, SNAPSHOTS)
+
+    await create_streams(journal, replicas=1)
+
+    await check_streams(journal, replicas=copies)
+
+
 async def test_missing_streams_and_too_few_copies_are_named(one: NatsStand) -> None:
     """T4: `run` creates nothing: it names each stream that is missing, and one that has too few copies."""
     journal = await one.fresh()

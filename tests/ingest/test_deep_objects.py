@@ -76,6 +76,14 @@ def test_what_nests_deep_and_is_no_json_is_refused_and_nothing_breaks() -> None:
         view(VM, msgspec.Raw(cut.encode()))
 
 
+@pytest.mark.parametrize("end", [b"", b"\\", b"\\\\"])
+def test_a_string_that_nothing_ends_hides_what_follows(end: bytes) -> None:
+    """What is no JSON is left as it is, and read once: quotes without an end can't hold up who reads a body."""
+    body = b'"' + b'\\"' * 1_000_000 + b"[" * (LEVELS_KEPT + 1) + b"]" * (LEVELS_KEPT + 1) + end
+
+    assert shallow(body) == body
+
+
 @given(
     st.recursive(
         st.none() | st.integers(-9, 9) | st.text(alphabet='a"\\{}[]é', max_size=6),

@@ -45,6 +45,23 @@ def test_either_mark_makes_a_vm_matter(metadata: object, matters: bool) -> None:
     assert isinstance(read_vm(seen("vm", spec__template=template)), VmView) == matters
 
 
+def test_nulls_among_a_template_s_marks_hide_nothing() -> None:
+    """B2, N2: no schema guards that metadata, and KubeVirt takes null for '': its machines come, and it must count."""
+    marks = {"labels": {"cozystack.io/gpu-reference": "true", "x": None}, "annotations": {"y": None}}
+    template = {"metadata": marks | {"annotations": {"cozystack.io/gpus": GPUS, "y": None}}}
+    head = {"name": "many", "uid": "u", "resourceVersion": "7", "namespace": "tenant-a"}
+
+    vm, empty = (read_vm(seen("vm", spec__template=one)) for one in (template, {"metadata": marks}))
+    several = read_replica_set(raw({"metadata": head, "spec": {"replicas": 3, "template": template}}))
+    nothing = read_vm(seen("vm", spec__template={"metadata": {"annotations": {"cozystack.io/gpus": None}}}))
+
+    assert isinstance(vm, VmView)
+    assert isinstance(empty, VmView)
+    assert isinstance(nothing, VmView)
+    assert (vm.gpus, empty.gpus, nothing.gpus) == (GPUS, "", "")
+    assert several == ReplicaSetView("many", "u", "7", "tenant-a", gpus=GPUS, replicas=3)
+
+
 def test_a_vmi_shows_its_pods_and_all_its_volumes() -> None:
     """PVCs of each kind of volume, hot-plugged ones that only the status names included; no Secret gets out (T16)."""
     view = read_vmi(seen("vmi"))

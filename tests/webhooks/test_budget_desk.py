@@ -129,6 +129,15 @@ async def test_t15_an_update_shows_what_stands(books: Desk) -> None:
     assert first.view == second.view
 
 
+async def test_b2_what_a_template_s_metadata_holds_lets_nothing_pass(books: Desk) -> None:
+    """B2, T15: a null there is an empty text, as for KubeVirt; what stood there unreadable is no evidence."""
+    obj, broken = vm(5), vm(1)
+    obj["spec"]["template"]["metadata"]["annotations"]["x"] = None
+    broken["spec"]["template"]["metadata"]["annotations"] = {"a": 7}
+    for changes in ({}, {"operation": UPDATE, "oldObject": broken}):
+        assert (await written(books, obj, VM, **changes)).reason == "OverBudget"
+
+
 async def test_a_write_that_nests_deep_is_judged_like_any_other(books: Desk) -> None:
     """B2: metadata that KubeVirt lets anything into is no way past a budget, be it deeper than a decoder goes."""
     for count, passes in ((4, True), (5, False)):
@@ -208,7 +217,6 @@ async def test_t20_writes_that_nobody_answers_pass_with_a_warning(books: Desk) -
     books.api.troubles.clear()
     books.clerk.silent = True
     silent, order_silent = await written(books, vm(5)), await ordered(books, claim())
-
     for one in (unread, blind, silent):
         assert one.allowed
         assert one.warnings[0].startswith("GPU budgets were not checked: ")

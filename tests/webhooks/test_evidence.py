@@ -9,7 +9,7 @@ import pytest
 from binder.kube import ApiError, PatchKind
 from schemas.events import VmiRequest
 from schemas.kinds import GPU_CLASS, KUBEVIRT, NAMESPACE, Resource
-from tests.webhooks.given import CARD, SLICE, Desk, Obj, Said, gpus, launcher, opened, vmi
+from tests.webhooks.given import CARD, SLICE, Desk, Obj, Said, gpus, launcher, opened, until, vmi
 from webhooks.service import Patience
 
 pytestmark = pytest.mark.looptime
@@ -71,6 +71,29 @@ async def test_nothing_is_read_that_no_rule_asks_for(desk: Desk) -> None:
     assert await reads(desk.vmi(vmi())) == [*classes_and_kubevirt, "namespaces"]
     assert await reads(desk.vmi(vmi(gpus({"className": "l40s"})))) == classes_and_kubevirt
     assert await reads(desk.pod(launcher())) == classes_and_kubevirt
+
+
+async def test_a_burst_that_names_several_classes_shares_the_reads_of_each(desk: Desk) -> None:
+    """A8, T13: each class is read for all who ask at that moment, and once more for who came a moment later."""
+    read, seen, held = desk.api.get, list[str](), asyncio.Event()
+
+    async def holding(resource: Resource, namespace: str, name: str) -> bytes:
+        seen.append(name)
+        await held.wait()
+        return await read(resource, namespace, name)
+
+    await desk.vmi(vmi())
+    desk.api.get = holding  # type: ignore[method-assign]  # an API server that answers when it is told to
+    both = vmi(gpus({"className": "l40s"}, {"className": "l40s-24c"}))
+    burst = [asyncio.create_task(desk.vmi(both)) for _ in range(8)]
+
+    async def begun() -> bool:
+        return {"l40s", "l40s-24c"} <= set(seen)
+
+    await until(begun)
+    held.set()
+    assert all(answer.allowed for answer in await asyncio.gather(*burst))
+    assert max(seen.count("l40s"), seen.count("l40s-24c")) <= 2
 
 
 async def test_classes_of_other_named_resources_are_found(desk: Desk) -> None:
