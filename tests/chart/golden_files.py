@@ -25,8 +25,16 @@ _Dumper.add_representer(str, _lines)
 
 
 def golden_text(objects: Sequence[dict[str, Any]]) -> str:
-    """Return the objects as text: kinds by name alone, policies too, secrets blanked."""
-    return yaml.dump_all([_plain(body) for body in objects], Dumper=_Dumper, sort_keys=False, width=120)
+    """Return the objects as text: kinds by name alone, policies too, secrets blanked.
+
+    They stand by kind and name: releases of Helm order the kinds that they do not know differently.
+    """
+    plain = [_plain(body) for body in sorted(objects, key=_place)]
+    return yaml.dump_all(plain, Dumper=_Dumper, sort_keys=False, width=120)
+
+
+def _place(body: dict[str, Any]) -> tuple[str, str, str]:
+    return body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]
 
 
 def _plain(body: dict[str, Any]) -> dict[str, Any]:
