@@ -34,6 +34,7 @@ def budget_status_once(patch: pytest.MonkeyPatch) -> None:
         return view.key not in self._shown
 
     patch.setattr(BudgetCounts, "_is_due", is_due)
+    patch.setattr(BudgetCounts, "look_again", lambda _self: None)
 
 
 def edit_renames_what_is_booked(patch: pytest.MonkeyPatch) -> None:
@@ -41,8 +42,14 @@ def edit_renames_what_is_booked(patch: pytest.MonkeyPatch) -> None:
     real = decide_set.opening
 
     def opening(book: Book, vmi: Any) -> d.SetOpened | None:
-        gpu_set, claims = book.state.sets.get(vmi.uid), decide_set._claims(book, vmi)
-        if gpu_set is not None and gpu_set.node and claims and claims != gpu_set.claims:
+        gpu_set = book.state.sets.get(vmi.uid)
+        classes = [book.state.gpu_class(one.class_name) for one in gpu_set.claims] if gpu_set and gpu_set.node else []
+        claims = tuple(
+            replace(one, resource=view.resource)
+            for one, view in zip(gpu_set.claims if gpu_set else (), classes, strict=False)
+            if view is not None
+        )
+        if gpu_set is not None and claims and claims != gpu_set.claims:
             return d.SetOpened(gpu_set.vmi, claims, gpu_set.held)
         return real(book, vmi)
 
