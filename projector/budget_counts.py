@@ -112,12 +112,18 @@ class BudgetCounts(Paced):
         super().__init__()
         self._kube = kube
         self._shown: dict[str, _Shown] = {}
-        self._later = False
+        self._later = self._doubted = False
 
     @property
     def shown(self) -> dict[str, Counted]:
         """What each budget is known to show, by namespace/name."""
         return {key: shown.counted for key, shown in self._shown.items()}
+
+    @override
+    def look_again(self) -> None:
+        """Read every budget again; what is shown meanwhile is what was."""
+        self._doubted = True
+        super().look_again()
 
     @override
     def _unasked_s(self) -> float | None:
@@ -131,12 +137,14 @@ class BudgetCounts(Paced):
         views = [view for view in book.state.objects["gpubudgets"].values() if isinstance(view, BudgetView)]
         self._shown = {view.key: self._shown[view.key] for view in views if view.key in self._shown}
         self._later = False
+        doubted, self._doubted = self._doubted, False
         stamp, room = ShownStamp(book.state.generation, book.state.events_seq, 0), asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as tasks:
             for view in views:
                 now = counted(book, view)
-                if self._is_due(view, now):
-                    tasks.create_task(self._write_one(room, view, now, stamp))
+                if doubted or self._is_due(view, now):
+                    known = view.key in self._shown and not doubted
+                    tasks.create_task(self._write_one(room, view, now, stamp, known=known))
 
     def _is_due(self, view: BudgetView, now: Counted) -> bool:
         shown = self._shown.get(view.key)
@@ -148,11 +156,13 @@ class BudgetCounts(Paced):
         self._later = self._later or not due
         return due
 
-    async def _write_one(self, room: asyncio.Semaphore, view: BudgetView, now: Counted, stamp: ShownStamp) -> None:
+    async def _write_one(
+        self, room: asyncio.Semaphore, view: BudgetView, now: Counted, stamp: ShownStamp, *, known: bool
+    ) -> None:
         async with room:
             status = now.status(view.namespace, stamp)
             try:
-                if view.key in self._shown or not await self._shows(view, status):
+                if known or not await self._shows(view, status):
                     # `add` replaces the whole status: keys that the budget had before do not stay beside the new ones.
                     patch = [
                         {"op": "test", "path": pinning.UID_PATH, "value": view.uid},

@@ -66,6 +66,10 @@ class Conflicts:
             await self._kube.patch(GPU_CLASS, "", name, body, kind=PatchKind.MERGE, subresource="status")
         self._judged[name] = (view.uid, elder, view.conflict)
 
+    def forget_all(self) -> None:
+        """Say that what was written may stand no more: each class is looked at again."""
+        self._judged.clear()
+
     def forget(self, name: str) -> None:
         """Say that a write was not taken: it is looked at again."""
         self._judged.pop(name, None)

@@ -92,6 +92,7 @@ class ClassCounts(Paced):
         self._clock = clock
         self._conflicts = Conflicts(kube)
         self._shown: dict[str, tuple[str, Amount]] = {}
+        self._doubted = False
 
     @property
     def shown(self) -> Mapping[str, Amount]:
@@ -99,18 +100,26 @@ class ClassCounts(Paced):
         return {name: amount for name, (_, amount) in self._shown.items()}
 
     @override
+    def look_again(self) -> None:
+        """Read every class again; what is shown meanwhile is what was."""
+        self._doubted = True
+        self._conflicts.forget_all()
+        super().look_again()
+
+    @override
     async def write(self, book: Book) -> None:
         """Write each class whose status does not show what is counted now; nothing before that is known (T4)."""
         if book.state.adopting:
             return
         counted = amounts(book)
+        doubted, self._doubted = self._doubted, False
         stamp = ShownStamp(book.state.generation, book.state.events_seq, 0)
         self._shown = {name: shown for name, shown in self._shown.items() if name in counted}
         for name, amount in sorted(counted.items()):
             view = book.state.gpu_class(name)
             # Another class under the name of one that is gone shows nothing yet.
-            if view is not None and self._shown.get(name) != (view.uid, amount):
-                await self._write_one(view, amount, stamp)
+            if view is not None and (doubted or self._shown.get(name) != (view.uid, amount)):
+                await self._write_one(view, amount, stamp, doubted=doubted)
         for name, elder in self._conflicts.due(book).items():
             try:
                 await self._conflicts.write(book, name, elder, stamp, f"{self._clock():%Y-%m-%dT%H:%M:%SZ}")
@@ -118,11 +127,11 @@ class ClassCounts(Paced):
                 self._conflicts.forget(name)
                 self._not_written(name, error)
 
-    async def _write_one(self, view: ClassView, amount: Amount, stamp: ShownStamp) -> None:
+    async def _write_one(self, view: ClassView, amount: Amount, stamp: ShownStamp, *, doubted: bool) -> None:
         name = view.name
         known = self._shown.get(name)
         try:
-            if (known is None or known[0] != view.uid) and await self._shows(name, amount):
+            if (doubted or known is None or known[0] != view.uid) and await self._shows(name, amount):
                 self._shown[name] = (view.uid, amount)
                 return
             status = ClassStatus(

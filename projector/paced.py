@@ -19,6 +19,10 @@ class Paced:
         """Say that the state may count otherwise now."""
         self._news.set()
 
+    def look_again(self) -> None:
+        """Take nothing for shown that was written: it is read again, and written where it is otherwise (T12)."""
+        self._news.set()
+
     async def run(self, book: Book) -> None:
         """Write for ever what differs from what is shown."""
         while True:

@@ -45,8 +45,17 @@ def open_licences(state: State) -> Iterator[tuple[str, LicenceEffect, Stamp]]:
             yield _lane(key), DropLicence(place, name, one.going), one.stamp
         else:
             yield _lane(key), CopyLicence(place, name, one.stamp, one.gpu_class, one.source, one.digest), one.stamp
+    yield from _conditions(state, shown=False)
+
+
+def shown_licences(state: State) -> Iterator[tuple[str, ShowLicence, Stamp]]:
+    """Name what was said of classes and is known to have landed: at a look whether it still stands."""
+    yield from _conditions(state, shown=True)
+
+
+def _conditions(state: State, *, shown: bool) -> Iterator[tuple[str, ShowLicence, Stamp]]:
     for name, said in sorted(state.licence_troubles.items()):
-        if said.confirmed < said.stamp:
+        if (said.confirmed >= said.stamp) == shown:
             effect = ShowLicence(VmiId("", "", ""), name, said.uid, said.missing, said.reason, said.message)
             yield _lane(class_key(name)), effect, said.stamp
 

@@ -93,6 +93,12 @@ class QueuePositions(Paced):
         self._listed = False
 
     @override
+    def look_again(self) -> None:
+        """List again which claims show a position."""
+        self._listed = False
+        super().look_again()
+
+    @override
     async def write(self, book: Book) -> None:
         """Write each claim whose status does not show its place in line now, several side by side."""
         if not self._listed and not await self._list():
@@ -105,6 +111,7 @@ class QueuePositions(Paced):
     async def _list(self) -> bool:
         """Read once which claims show a position: those that an earlier start left there are known by nothing else."""
         token, first = "", True
+        self._shown.clear()
         try:
             while first or token:
                 page = await self._kube.list_page(GPU_CLAIM, continue_token=token)

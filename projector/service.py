@@ -12,8 +12,8 @@ from structlog.contextvars import bind_contextvars, clear_contextvars
 from binder.follower import Follower
 from binder.journal import Journal
 from binder.kube import Kube
-from binder.licences import LicenceDecision
 from binder.state import GpuSet, Holding, State
+from projector.again import Again
 from projector.apply import Applier
 from projector.budget_counts import BudgetCounts
 from projector.clock import wall
@@ -41,10 +41,11 @@ log = structlog.get_logger()
 
 
 class _One(msgspec.Struct, frozen=True):
-    """An object to write or to delete, and the decision that said so where it was seen."""
+    """An object to write or to delete, and the decision that said so where it was seen. `again`: it landed before."""
 
     effect: Single | LicenceEffect
     stamp: Stamp = Stamp()
+    again: bool = False
 
 
 class _Set(msgspec.Struct, frozen=True):
@@ -85,6 +86,7 @@ class Projector:
         self._usage = UsageRecords(kube)
         self._outbox = Outbox(journal)
         self._lanes: Lanes[_Set | Holding | _One | _Closed] = Lanes()
+        self._again = Again(self._counts, lambda *said: self._lanes.put(said[0], _One(said[1], said[2], again=True)))
         self._holders: dict[str, tuple[str, ...]] = {}
         self._sets_at_once = sets_at_once
         self.tally = Tally(self._lanes)
@@ -99,10 +101,12 @@ class Projector:
                 tasks.create_task(counts.run(follower.book))
                 counts.changed()
             tasks.create_task(self._usage.run(follower.book))
+            tasks.create_task(self._again.run(follower.book))
             # 2. Each step only says which sets changed; the newest decision of each is written.
             async for step in follower.steps():
                 self.take(step.state, step.touched, step.decided)
                 self._usage.take(step.state, step.touched, step.decided)
+                self._again.take(step.state)
                 for counts in self._counts:
                     counts.changed()
 
@@ -137,7 +141,8 @@ class Projector:
                 case d.ClaimDropped() | d.ClassGuarded() | d.ClassFreed():
                     self._lanes.put(decision.uid, _One(single(decision), stamp))
                 case d.LicenceCopied() | d.LicenceDropped() | d.LicenceBlocked() | d.LicenceMissing():
-                    self._lanes.put(*_in_lane(decision, stamp))
+                    key, effect = licence_effect(decision, stamp)
+                    self._lanes.put(key, _One(effect, stamp))
                 case _:
                     pass
 
@@ -206,7 +211,10 @@ class Projector:
             case _One():
                 effect = item.effect
                 outcome = Outcome(effect.action, effect.vmi.namespace, effect.name, "", item.stamp)
-                return self._ended(key, outcome, await self._applier.perform(effect))
+                verdict = await self._applier.perform(effect)
+                # What was reported once is not reported at each look.
+                done = item.again and verdict.kind in {Kind.LANDED, Kind.SETTLED}
+                return None if done else self._ended(key, outcome, verdict)
             case _Closed():
                 self._applier.forget(key)
                 return None
@@ -277,11 +285,6 @@ class Projector:
                     self._outbox.add(outcome)
                 return None if anew else SLOWLY
         return None
-
-
-def _in_lane(decision: LicenceDecision, stamp: Stamp) -> tuple[str, _One]:
-    key, effect = licence_effect(decision, stamp)
-    return key, _One(effect, stamp)
 
 
 def _of(outcome: Outcome, effect: AnyEffect) -> Outcome:

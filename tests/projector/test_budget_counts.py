@@ -162,6 +162,30 @@ async def test_a_budget_is_written_at_most_once_a_second_and_seldom_for_others(m
     assert (before, after) == ("tenant-root: total 32/90", "tenant-root: total 37/90")
 
 
+async def test_t12_a_status_that_a_backup_took_back_is_read_again(model: Scene) -> None:
+    """T12: what was written is taken for shown, until a look again finds it otherwise; what stands is left alone."""
+    world = Tenancy()
+    await budget(model, world, A, l40s=2)
+    await budget(model, world, B, l40s=1)
+    counts = BudgetCounts(model.kube)
+    await counts.write(world.scene.book)
+    first, other = await shown(model, A), await shown(model, B)
+    older = msgspec.json.encode({"status": {"usage": "l40s 9/9"}})
+    await model.kube.patch(GPU_BUDGET, A, "b", older, kind=PatchKind.MERGE, subresource="status")
+    world.scene.book.state.events_seq += 1
+    await counts.write(world.scene.book)
+    untouched = await shown(model, A)
+
+    counts.look_again()
+    await counts.write(world.scene.book)
+    again = await shown(model, A)
+
+    assert untouched["usage"] == "l40s 9/9"
+    assert again.pop("stamp") != first.pop("stamp")
+    assert again == first
+    assert await shown(model, B) == other
+
+
 @pytest.mark.looptime
 async def test_a_status_that_was_not_taken_is_written_later(model: Scene) -> None:
     """A server that can't be reached is asked again without another change; a budget that is gone is passed over."""

@@ -150,6 +150,29 @@ async def test_a_class_under_the_name_of_one_that_is_gone_is_counted_too(model: 
     assert await shown(model, "l40s") == first
 
 
+async def test_t12_counts_that_a_backup_took_back_are_read_again(model: Scene) -> None:
+    """T12: what was written is taken for shown, until a look again finds it otherwise; what stands is left alone."""
+    await made(model, "l40s", "s")
+    state = cluster()
+    del state.objects["gpuclasses"]["l40s-all"]
+    counts = ClassCounts(model.kube)
+    await counts.write(Book(state))
+    first, other = await shown(model, "l40s"), await shown(model, "s")
+    older = msgspec.json.encode({"status": {"allocatable": 1, "held": 0, "free": 1, "mostFree": 1}})
+    await model.kube.patch(GPU_CLASS, "", "l40s", older, kind=PatchKind.MERGE, subresource="status")
+    state.events_seq = 8
+    await counts.write(Book(state))
+    untouched = await shown(model, "l40s")
+
+    counts.look_again()
+    known = dict(counts.shown)
+    await counts.write(Book(state))
+
+    assert (untouched["allocatable"], known["l40s"].allocatable) == (1, 24)
+    assert await shown(model, "l40s") == first | {"stamp": first["stamp"] | {"sequence": 8}}
+    assert await shown(model, "s") == other
+
+
 async def test_an_old_count_does_not_overwrite_a_newer_one(model: Scene) -> None:
     """T22: a writer behind the log is refused, and reads what stands there."""
     await made(model, "l40s", "l40s-all", "s")

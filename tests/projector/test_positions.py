@@ -7,7 +7,7 @@ import pytest
 
 from binder.book import Book
 from binder.explain import explain
-from binder.kube import ApiError
+from binder.kube import ApiError, PatchKind
 from ingest.classes import read_claim
 from projector.paced import SECONDS_BETWEEN
 from projector.positions import FIRST_IN_LINE, QueuePositions, positions
@@ -103,6 +103,23 @@ async def test_a_waiting_claim_shows_its_place(scene: Scene) -> None:
 
     assert await shown(scene, "a", "b", "c") == [None, 1, 2]
     assert (await status(scene, "a"))["phase"] == "Bound"
+
+
+async def test_t12_a_place_that_a_backup_took_back_is_written_again(model: Scene) -> None:
+    """T12: a claim that shows its decision without the place it was given shows that again after a look."""
+    book = await waiting(model, "a", "b")
+    writer = QueuePositions(model.kube)
+    await writer.write(book)
+    patch = [{"op": "remove", "path": "/status/queuePosition"}]
+    body = msgspec.json.encode(patch)
+    await model.kube.patch(GPU_CLAIM, model.namespace, "b", body, kind=PatchKind.JSON, subresource="status")
+    await writer.write(book)
+    assert await shown(model, "a", "b") == [1, None]
+
+    writer.look_again()
+    await writer.write(book)
+
+    assert await shown(model, "a", "b") == [1, 2]
 
 
 async def test_a_new_reason_keeps_the_place(model: Scene) -> None:

@@ -13,7 +13,7 @@ from schemas.kinds import KUBEVIRT
 from schemas.streams import DECISIONS
 from tests.simulation.lanes import Lane
 from tests.simulation.questions import Bus, Questions
-from tests.simulation.weather import Weather
+from tests.simulation.weather import LAST_WORDS, Weather
 
 WRITES = frozenset({"create", "replace", "patch", "delete"})
 PUBLISH_TIMEOUT_S = 1.5
@@ -135,7 +135,7 @@ class DoorJournal:
 
         await doors.travel()
         doors.counts.appends[doors.role, stream] += 1
-        if (spell := doors.weather.strikes("last words", doors.name)) is not None:
+        if (spell := doors.weather.strikes(LAST_WORDS, doors.name)) is not None:
             # Dead at its next await; what it said arrives all the same.
             doors.world.call_later(spell.seconds, lambda: doors.do(arrive(land)))
             doors.lane.crash_after = doors.lane.handled + 1

@@ -23,7 +23,7 @@ from tests.simulation.cluster import Setting, node_name
 from tests.simulation.labels import CARD, CLASSES, SYSTEM, TENANTS
 from tests.simulation.lanes import NeverRests
 from tests.simulation.laws.budgets import Budgeted, BudgetShown, Woken
-from tests.simulation.laws.classes import Elder, Named, Tolerated
+from tests.simulation.laws.classes import Counted, Elder, Named, Tolerated
 from tests.simulation.laws.desk import Desk
 from tests.simulation.laws.endings import Gone, Served
 from tests.simulation.laws.health import Health
@@ -49,7 +49,7 @@ from tests.simulation.world import World, worlds_own_chance
 LAWS: tuple[type[Law], ...] = (
     Budgeted, BudgetShown, Woken, TakenOver, Named, Tolerated, Elder, Licensed, Room, Kept, Pins, OneStart, Whole,
     Holds, Together, Told, Shown, Gone, Served, Ordered, Recorded, Promises, Proven, Measure, Patient, Spared, Seen,
-    Answered, OnPaper, Desk, Health,
+    Counted, Answered, OnPaper, Desk, Health,
 )  # fmt: skip
 STEPS = 32
 """Acts of a world, unless told otherwise."""

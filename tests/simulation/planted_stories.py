@@ -34,6 +34,7 @@ def budget_status_once(patch: pytest.MonkeyPatch) -> None:
         return view.key not in self._shown
 
     patch.setattr(BudgetCounts, "_is_due", is_due)
+    patch.setattr(BudgetCounts, "look_again", lambda _self: None)
 
 
 def edit_renames_what_is_booked(patch: pytest.MonkeyPatch) -> None:

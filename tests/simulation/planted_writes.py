@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from binder import budgets, decide_writes, declaring, starting
 from schemas import decisions as d
 from schemas.names import BUDGET_TOTAL
-from webhooks import asks, refusals, service, writes
+from webhooks import answers, asks, refusals, service, writes
 
 
 def what_is_held_is_declared(patch: pytest.MonkeyPatch) -> None:
@@ -99,3 +99,8 @@ def held_claims_refuse_every_start(patch: pytest.MonkeyPatch) -> None:
         return replace(found, asked=replace(found.asked, claims=())) if found.asked.claims else found
 
     patch.setattr(starting, "_counted", counted)
+
+
+def answers_are_not_heard(patch: pytest.MonkeyPatch) -> None:
+    """A webhook follows the log, and hands nobody the answers that it finds there."""
+    patch.setattr(answers.Answers, "_settle", lambda _self, _answer: None)

@@ -64,6 +64,7 @@ def id_of(doors: Doors) -> str:
 class FrontDesk:
     """The API server's side of the webhooks: calls whichever replica the service picks, and gives up after a while.
 
+    `asked` is told of each review as it begins, by its bytes.
     `said` is told what became of each review, by the path that was called: the answer's bytes, None where none came.
     """
 
@@ -72,15 +73,17 @@ class FrontDesk:
         cluster: Cluster,
         weather: Weather,
         pick: Callable[[str], Process | None],
+        asked: Callable[[bytes], None],
         said: Callable[[bytes, bytes | None, str], None],
     ) -> None:
-        self._weather, self._pick, self._said = weather, pick, said
+        self._weather, self._pick, self._asked, self._said = weather, pick, asked, said
         for one in entries(SYSTEM):
             cluster.api.admit(hook_of(one, self._asking(path_of(one), one["timeoutSeconds"]), SYSTEM))
 
     def _asking(self, path: str, patience_s: float) -> Callable[[bytes], Awaitable[bytes]]:
         async def ask(body: bytes) -> bytes:
             answer = None
+            self._asked(body)
             try:
                 answer = await self._ask(lambda webhooks: DOORS[path](webhooks, body), path, patience_s)
             finally:

@@ -45,9 +45,10 @@ FAULTS: tuple[tuple[Plant, Setting, list[Step], type[Law]], ...] = (
     (
         planted.refusals_stand_for_a_minute,
         ROOM,
-        steps_of(NONE, OrderClaim(1), 20.0, OrderClaim(1)),
+        steps_of(NONE, OrderClaim(1), 5.0, OrderClaim(1)),
         Desk,
     ),
+    (planted.answers_are_not_heard, ROOM, steps_of(OrderClaim(1), 12.0), Desk),
     (
         planted.budgets_refuse_every_start,
         REFUSING,

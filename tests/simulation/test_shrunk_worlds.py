@@ -6,6 +6,7 @@ from schemas import events as e
 from schemas.reasons import Order
 from tests.binder.scene import Scene
 from tests.simulation.acts.act import Step
+from tests.simulation.acts.budgets import SetBudget
 from tests.simulation.acts.holders import Say
 from tests.simulation.acts.licences import Entitle, NeedLicence, WriteLicence
 from tests.simulation.acts.machines import Cordon, NodeDown, RemoveNode
@@ -104,6 +105,16 @@ def test_t12_a_vmi_that_a_backup_brings_back_is_served() -> None:
     steps = [Step(NodeDown(node=0, silent=False), 0.0), Step(CreateVm(vm=2, ask=6, disk=3), 1.0), *stopped_and_back]
 
     assert lived(125, Setting((1,), (2,), webhooks=2, snapshot_every=40), steps).broken is None
+
+
+def test_t12_what_nobody_watches_is_written_again_by_a_server_back_from_a_backup() -> None:
+    """T12: conditions and counts of classes and budgets stand again, whether anybody heard of the backup or not."""
+    unheard = [Step(NeedLicence(), 0.0), Step(Backup(), 0.5), Step(Restore(), 0.0)]
+    condition = [Step(NeedLicence(), 0.0), Step(Backup(), 30.0), Step(CreateVm(vm=0, ask=1), 60.0), Step(Restore())]
+    use = [Step(CreateVm(vm=0, ask=1), 20.0), Step(SetBudget(1, ((0, 3),)), 0.0), Step(Backup(), 30.0), Step(Restore())]
+
+    for steps in (unheard, condition, use):
+        assert lived(14, Setting(slices=(4, 0), binders=1, lag_s=1.5, snapshot_every=40), steps).broken is None
 
 
 def test_t11_a_late_opening_of_an_older_process_opens_nothing() -> None:

@@ -19,6 +19,10 @@ REASONS = {
 }
 
 
+DESK, LAST_WORDS = "desk", "last words"
+"""Spells that are in the way of the API server's calls to the webhooks alone; and those that wait for a death."""
+
+
 class Spell(msgspec.Struct, frozen=True):
     """A while in which a share of calls goes wrong.
 
@@ -41,15 +45,24 @@ class Weather:
         self._moment = moment
         self._chance = chance
         self._spells: list[Spell] = []
+        self._last_s = {DESK: -1.0, "": -1.0}
         self.offset_ns = 0
 
     def begin(self, spell: Spell) -> None:
         """Let a spell begin."""
         self._spells.append(spell)
+        if spell.kind != LAST_WORDS:
+            way = DESK if spell.kind.startswith(DESK) else ""
+            self._last_s[way] = max(self._last_s[way], spell.until)
+
+    def last_s(self, way: str = "") -> float:
+        """Return until when the newest trouble is or was, of the API server's calls to webhooks or of all others."""
+        return self._last_s[way]
 
     def clear(self) -> None:
         """Let all be well from now on."""
         self._spells.clear()
+        self._last_s = {way: min(last_s, self._moment.now) for way, last_s in self._last_s.items()}
 
     def strikes(self, kind: str, who: str) -> Spell | None:
         """Return the spell that strikes this call, None where none does."""

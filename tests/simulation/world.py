@@ -40,7 +40,8 @@ class World:
 
     `halted`: the operator paused placing. `tampered`: when a tenant last wrote to a Secret. `stopped`: no process runs,
     as somebody takes the cluster over; whoever is in `on_new_log` hears of the log after that,
-    and whoever is in `on_review` of each review, its answer (None: there was none) and its path.
+    whoever is in `on_ask` of each review's path as it begins, and whoever is in `on_review` of it, its answer (None:
+    there was none) and its path. `born`: when each process was started last.
     """
 
     def __init__(self, seed: int, setting: Setting) -> None:
@@ -56,6 +57,7 @@ class World:
         self.journal = MemoryJournal(clock=self.stamp, replicated=True)
         self.processes: dict[str, Process] = {}
         self.lives: dict[str, int] = {}
+        self.born: dict[str, float] = {}
         self.failures: list[tuple[str, BaseException]] = []
         self.shouts: list[str] = []
         self.backup: Backup | None = None
@@ -65,10 +67,11 @@ class World:
         self.halted = False
         self.tampered: dict[str, float] = {}
         self.on_new_log: list[Callable[[MemoryJournal], None]] = []
+        self.on_ask: list[Callable[[bytes], None]] = []
         self.on_review: list[Callable[[bytes, bytes | None, str], None]] = []
         self._bus = Bus(self.chance)
         self._deeds: dict[asyncio.Task[None], None] = {}
-        FrontDesk(self.cluster, self.weather, self._desk, self._reviewed)
+        FrontDesk(self.cluster, self.weather, self._desk, self._asked, self._reviewed)
 
     @property
     def now(self) -> float:
@@ -104,6 +107,7 @@ class World:
         """Start a process that does not run, unless all were stopped."""
         if self.stopped or name in self.processes:
             return
+        self.born[name] = self.now
         life = self.lives[name] = self.lives.get(name, 0) + 1
         lane = self.director.lane(f"{name}.{life}")
         user = self.cluster.api.as_user(f"system:serviceaccount:{SYSTEM}:gpubinder", f"{ACCOUNTS_GROUP}{SYSTEM}")
@@ -156,6 +160,10 @@ class World:
         """Pick a webhook that runs."""
         running = [process for process in self.processes.values() if process.role == "webhooks"]
         return running[int(self.chance.draw(f"desk {path}") * len(running))] if running else None
+
+    def _asked(self, asked: bytes) -> None:
+        for heard in self.on_ask:
+            heard(asked)
 
     def _reviewed(self, asked: bytes, answer: bytes | None, path: str) -> None:
         for heard in self.on_review:

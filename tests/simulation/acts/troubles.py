@@ -5,7 +5,7 @@ from typing_extensions import override
 from schemas.kinds import KUBEVIRT, VM, VMI
 from tests.simulation.acts.act import Act
 from tests.simulation.takeover import Loss, go_back, lose
-from tests.simulation.weather import Spell
+from tests.simulation.weather import LAST_WORDS, Spell
 from tests.simulation.world import World, leader
 
 _SECOND_NS = 1_000_000_000
@@ -129,7 +129,7 @@ class LastWords(Act, frozen=True):
     def begin(self, world: World) -> None:
         """Wait for it to say something."""
         who = _named(world, self.name)
-        world.weather.begin(Spell("last words", world.now + LAST_WORDS_S, 1, who, seconds=self.late_s, once=True))
+        world.weather.begin(Spell(LAST_WORDS, world.now + LAST_WORDS_S, 1, who, seconds=self.late_s, once=True))
 
 
 class CutWatches(Act, frozen=True):

@@ -1,4 +1,4 @@
-"""Classes: the older keeps a resource name, units keep the name they were decided under, each tolerates by itself."""
+"""Classes: counts are true, the elder keeps a resource name, units that of their decision, each tolerates alone."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,10 +9,13 @@ from typing_extensions import override
 from deploy.world import fitting
 from deploy.world.manifests import Obj, dig, key_of, meta
 from schemas import decisions as d
-from schemas.kinds import GPU_CLAIM, GPU_CLASS
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, NODE
 from schemas.objects import ClassView, Stamp
 from schemas.reasons import Placing
 from tests.simulation.laws.law import Law
+from tests.simulation.laws.recount import Recount
+from tests.simulation.picture import Picture
+from tests.simulation.world import World
 
 CONFLICT = "ResourceNameConflict"
 
@@ -42,6 +45,31 @@ def elder_of(one: Obj, classes: Iterable[Obj]) -> Obj | None:
 
 def _age(one: Obj) -> tuple[str, str]:
     return meta(one)["creationTimestamp"], meta(one)["name"]
+
+
+class Counted(Law):
+    """At rest each class shows how many units nodes offer of it, and how many are booked and held (T24)."""
+
+    def __init__(self, world: World, picture: Picture) -> None:
+        super().__init__(world, picture)
+        self._recount = Recount(picture)
+
+    @override
+    def pending(self) -> Iterator[str]:
+        held: Counter[str] = Counter()
+        for uid, claims in self.picture.claims.items():
+            for claim in claims if self._recount.counts(uid) else ():
+                held[claim.resource] += claim.count
+        for one in self.picture.held.claims.values():
+            if one.node:
+                held[one.resource] += one.count
+        nodes = self.world.cluster.objects(NODE)
+        for one_class in self.world.cluster.objects(GPU_CLASS):
+            resource = dig(one_class, "spec", "resourceName")
+            offered = sum(fitting.allocatable_of(node).get(resource, 0) for node in nodes) // 1000
+            shown = dig(one_class, "status", "allocatable"), dig(one_class, "status", "held")
+            if shown != (offered, held[resource]):
+                yield f"class {key_of(one_class)} shows {shown}, nodes offer {offered}, {held[resource]} are held"
 
 
 class Named(Law):

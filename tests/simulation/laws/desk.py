@@ -19,6 +19,7 @@ from schemas.kinds import GPU_CLAIM, VMI
 from schemas.names import TEMPLATE_LABEL
 from schemas.objects import Stamp
 from schemas.reasons import Refusal
+from tests.simulation.glances import Glance, glance, in_the_way
 from tests.simulation.labels import KUBEVIRT_NAMESPACE
 from tests.simulation.laws.law import Law
 from tests.simulation.laws.paper import KINDS, Paper, told_of
@@ -27,11 +28,14 @@ from tests.simulation.picture import Picture
 from tests.simulation.world import World
 
 PASSED, UNCHECKED, REFUSED, UNTOUCHED = "passed", "unchecked", "refused", "untouched"
-EQUAL_S = 75.0
-"""A refusal stands for equal requests for a minute at most, and takes its time to be told."""
+EQUAL_S = 61.0
+"""A refusal stands for equal requests for a minute, and is told within another second."""
 
-USED_S = 15.0
+USED_S = 2.0
 """One that leans on what is used now stands for a second."""
+
+LATE_S = 13.0
+"""So much later a refusal may be told where something is in the way."""
 
 OF_NOW = (Refusal.OVER_BUDGET, Refusal.NO_UNITS, Refusal.NOT_READY)
 
@@ -56,6 +60,9 @@ class Desk(Law, Listener):
         self._leant: dict[str, Leant] = {}
         self._refusals: dict[str, float] = {}
         self._dry: dict[str, bool] = {}
+        self._held: dict[str, bool] = {}
+        self._begun: dict[int, Glance] = {}
+        world.on_ask.append(self._asked)
         world.on_review.append(self._reviewed)
         world.cluster.api.store.listen(self)
 
@@ -65,29 +72,50 @@ class Desk(Law, Listener):
             self.found.append(f"{stamp}: the dry run {decision.request} stands in the log (C25)")
         if isinstance(decision, d.Refused):
             self._refusals[decision.message] = self.world.now
+        if isinstance(decision, d.StartHeld):
+            self._held[decision.request] = True
         if isinstance(decision, d.WritePassed):
             self._leant[decision.request] = Leant(self._paper.seen(), self._allowed())
 
     def _allowed(self) -> dict[tuple[str, str, str], int]:
         return {(home, name, key): units for home, name, hard in self._recount.budgets() for key, units in hard.items()}
 
+    def _asked(self, asked: bytes) -> None:
+        self._begun[id(asked)] = glance(self.world)
+
     def _reviewed(self, asked: bytes, answer: bytes | None, path: str) -> None:
-        if path not in {WRITE_PATH, ORDER_PATH}:
+        since = self._begun.pop(id(asked))
+        said: Obj = decode(answer)["response"] if answer is not None else {}
+        refused = bool(said) and not said["allowed"] and said["status"]["code"] != HTTPStatus.FORBIDDEN
+        if path not in {WRITE_PATH, ORDER_PATH} and not refused:
             return
         request: Obj = decode(asked)["request"]
         if request["dryRun"]:
             self._dry[request["uid"]] = True
             return
-        said: Obj = decode(answer)["response"] if answer is not None else {}
         self.picture.catch_up()
-        outcome = self._outcome(request, said, path)
+        if refused:
+            self._unanswered(request["uid"], path, said["status"], since)
+        if path not in {WRITE_PATH, ORDER_PATH}:
+            return
+        late = bool(in_the_way(self.world, since, heard=True))
+        outcome = self._outcome(request, said, path, late=late)
         name = request["name"] or dig(request, "object", "metadata", "name")
         place = (request["resource"]["resource"], f"{request['namespace']}/{name}")
         self._outcomes[place] = (outcome, request["uid"])
-        if outcome == UNCHECKED and self.world.calm:
+        # In a world of troubles the call itself may have broken off, of which nobody has a word.
+        excused = late or (not said and not self.world.calm)
+        if outcome == UNCHECKED and not excused and not in_the_way(self.world, since, heard=bool(said)):
             self.found.append(f"{place} passes unchecked, and nothing is in the way: {said}")
 
-    def _outcome(self, request: Obj, said: Obj, path: str) -> str:
+    def _unanswered(self, uid: str, path: str, status: Obj, since: Glance) -> None:
+        """A review that is turned away was held by the binder, or something was in the way of its answer."""
+        if status["code"] != HTTPStatus.SERVICE_UNAVAILABLE:
+            self.found.append(f"the review {uid} at {path} is answered {status}")
+        elif uid not in self._held and not in_the_way(self.world, since, heard=True):
+            self.found.append(f"the review {uid} at {path} is turned away, and nothing is in the way: {status}")
+
+    def _outcome(self, request: Obj, said: Obj, path: str, *, late: bool) -> str:
         """Return what became of a review, and complain where that is not what the log says."""
         uid, about = request["uid"], f"{request['operation']} of {request['namespace']}/{request['name']}"
         if not said or (said.get("warnings") and said["allowed"]):
@@ -98,14 +126,14 @@ class Desk(Law, Listener):
             if self._may_be_untouched(request, path):
                 return UNTOUCHED
             self.found.append(f"{about} is allowed, and the log holds no answer to {uid}")
-        elif said["status"]["code"] == HTTPStatus.FORBIDDEN and not self._is_told(said["status"]):
+        elif said["status"]["code"] == HTTPStatus.FORBIDDEN and not self._is_told(said["status"], late=late):
             self.found.append(f"{about} is refused as the log never said: {said['status']['message']}")
         return REFUSED
 
-    def _is_told(self, status: Obj) -> bool:
+    def _is_told(self, status: Obj, *, late: bool) -> bool:
         """Say whether the log has said this: of this request, or of an equal one a moment ago."""
         at = self._refusals.get(status["message"])
-        most = USED_S if status["reason"] in OF_NOW else EQUAL_S
+        most = (USED_S if status["reason"] in OF_NOW else EQUAL_S) + (LATE_S if late else 0)
         return status["reason"] == Refusal.RESERVED_MARK or (at is not None and self.world.now - at <= most)
 
     def _may_be_untouched(self, request: Obj, path: str) -> bool:

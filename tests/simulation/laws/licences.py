@@ -8,7 +8,6 @@ from typing_extensions import override
 from deploy.world.history import Change
 from deploy.world.manifests import Obj, deleting, dig, key_of, meta
 from deploy.world.store import Listener
-from schemas import decisions as d
 from schemas.kinds import GPU_CLASS, NAMESPACE, SECRET
 from schemas.licences import digest_of
 from schemas.names import (
@@ -21,7 +20,6 @@ from schemas.names import (
     STAMP_ANNOTATION,
     VGPU_LABEL,
 )
-from schemas.objects import Stamp
 from tests.simulation.labels import COPY, LICENCE, LICENSED, SYSTEM, TENANTS
 from tests.simulation.laws.law import Law
 from tests.simulation.picture import Picture
@@ -39,13 +37,7 @@ class Licensed(Law, Listener):
 
     def __init__(self, world: World, picture: Picture) -> None:
         super().__init__(world, picture)
-        self._told = (False, 0)
         world.cluster.api.store.listen(self)
-
-    @override
-    def decided(self, stamp: Stamp, decision: d.Decision) -> None:
-        if isinstance(decision, d.LicenceMissing) and decision.name == LICENSED:
-            self._told = (decision.missing, self.world.restored)
 
     @override
     def changed(self, change: Change) -> None:
@@ -77,10 +69,7 @@ class Licensed(Law, Listener):
             yield from self._copy(tenant, due if there else {}, needs=needs and entitled)
         if found is not None:
             told = {said["type"]: said["status"] for said in dig(found, "status", "conditions") or ()}
-            missing = needs and not there
-            # A server that went back since then shows what was said before: nobody can tell that it did (T12).
-            went_back = self._told[0] == missing and self._told[1] < self.world.restored
-            if (told.get(MISSING) == "True") != missing and not went_back:
+            if (told.get(MISSING) == "True") != (needs and not there):
                 yield f"class {LICENSED} says {told}, its licence is {'there' if there else 'missing'}"
 
     def _copy(self, tenant: str, due: dict[str, str], *, needs: bool) -> Iterator[str]:

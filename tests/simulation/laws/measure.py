@@ -7,6 +7,7 @@ from typing_extensions import override
 from binder.service import TICK_SECONDS
 from schemas import decisions as d
 from schemas.events import Outcomes, Tick, decode_event
+from schemas.frames import Frame, Genesis, decode_record
 from schemas.objects import Stamp
 from schemas.reasons import Release
 from schemas.streams import DECISIONS, EVENTS
@@ -62,13 +63,21 @@ class Measure(Law):
         if self.world.calm and writes > allowed:
             yield f"{writes} writes for {self._decided} decisions by {lives} projectors"
         outcomes = sum(1 for event in self._inputs() if isinstance(event, Outcomes))
-        frames = len(self.world.journal.streams[DECISIONS].messages)
         if self.world.calm and outcomes > 2 * self._decided + 2:
             yield f"{outcomes} messages of outcomes for {self._decided} decisions"
-        # Of a log that was taken over inputs are lost that stood behind its frames.
-        whole = self.picture.generation == 1
-        if whole and frames > len(self.world.journal.streams[EVENTS].messages) + 2 * self.picture.epochs + 2:
-            yield f"{frames} frames for fewer inputs"
+        yield from self._idle_frames()
+
+    def _idle_frames(self) -> Iterator[str]:
+        """A frame covers at least one input more than those before it, in each generation by itself: nobody spins."""
+        covered = 0
+        for message in self.world.journal.streams[DECISIONS].messages:
+            record = decode_record(message.body)
+            if isinstance(record, Genesis):
+                covered = record.events_last
+            elif isinstance(record, Frame):
+                if record.covers_to <= covered:
+                    yield f"frame {message.sequence} covers up to {record.covers_to}, and {covered} was covered before"
+                covered = record.covers_to
 
     def _inputs(self) -> Iterator[object]:
         for message in self.world.journal.streams[EVENTS].messages:
