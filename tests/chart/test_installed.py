@@ -33,7 +33,7 @@ from tests.cluster.build import obtain
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.fixtures import KUBEVIRT_KINDS
 from tests.cluster.nodes import H100, L40S, Nodes
-from tests.e2e.tenant import Tenant
+from tests.e2e.tenant import Tenant, eventually
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1500)]
 
@@ -201,7 +201,12 @@ async def test_upgraded_with_a_vm_running(site: Site) -> None:
 
     await release.upgrade(logLevel="debug")
     await release.reached()
-    assert not old & {pod.name for role in Role for pod in release.pods.of(role)}
+
+    async def rolled() -> bool:
+        # Helm waits for the new pods alone: old ones drain for a while.
+        return not old & {pod.name for role in Role for pod in release.pods.of(role)}
+
+    await eventually(rolled, "the old pods are gone", SECONDS)
     await one.vm("between", [("l40s", 1)])
     assert await one.running("between", SECONDS) == "n1"
 

@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from binder.kube_client import KubeClient
 from deploy.standing_rules import install_policies
 from schemas.admission import POLICY, POLICY_BINDING
+from schemas.names import SETTINGS_CONFIGMAP
+from tests.binder.waiting import eventually
 from tests.cluster.api import Api, Object, Refused
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.users import GPUBINDER
@@ -82,11 +84,42 @@ async def guarded(control_plane: ControlPlane, api: Api, namespace: str) -> Asyn
                 setattr(here, field, await stack.enter_async_context(Api(admin, posing_as=name, groups=groups)))
             await keep_settings_watched(api)
             await install_policies(kube, system)
+            await _heard(here)
             yield here
     finally:
         await remove_policies(api)
         await kube.close()
         await api.delete(f"/api/v1/namespaces/{system}")
+
+
+async def _heard(here: Guarded) -> None:
+    """Wait until all that was installed is asked, with the settings it asks for.
+
+    An API server hears of policies in the order they were written; the parameters have a watch of their own.
+    """
+    last = "came-last.example.org"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    spec = {
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "matchConstraints": {"resourceRules": [rule | {"resourceNames": [last]}]},
+        "validations": [{"expression": "false", "message": "heard of", "reason": "Forbidden"}],
+    }
+    param = {"name": SETTINGS_CONFIGMAP, "namespace": here.system, "parameterNotFoundAction": "Deny"}
+    await here.admin.create(POLICY.path(), {"metadata": {"name": last}, "spec": spec})
+    bound = {"policyName": last, "validationActions": ["Deny"], "paramRef": param}
+    await here.admin.create(POLICY_BINDING.path(), {"metadata": {"name": last}, "spec": bound})
+    path, body = f"/api/v1/namespaces/{here.namespace}/configmaps", {"metadata": {"name": last}}
+
+    async def asked() -> bool:
+        try:
+            await here.tenant.create(path, body, dryRun="All")
+        except Refused as refused:
+            return "heard of" in refused.status["message"]
+        return False
+
+    await eventually(asked, "the last policy says no")
+    for kind in (POLICY_BINDING, POLICY):
+        await here.admin.delete(kind.path(name=last))
 
 
 async def keep_settings_watched(api: Api) -> None:
