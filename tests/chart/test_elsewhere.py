@@ -69,8 +69,6 @@ async def _shared(api: Api) -> list[Object]:
     return [await api.get(CRD.path(name=name)) for name in sorted(SHARED)]
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(900)
 async def test_on_cozystack_with_a_nats_of_the_operators(
     control_plane: ControlPlane, api: Api, nodes: Nodes, helm_home: Path, tmp_path: Path
 ) -> None:
