@@ -65,7 +65,12 @@ class Served:
 
 def _handler(review: Review) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
-        answer = await review(msgspec.json.decode(await request.read()))
+        try:
+            asked = await request.read()
+        except ConnectionError:
+            # The API server was killed as it asked: nobody is there to answer.
+            return web.Response(status=499)
+        answer = await review(msgspec.json.decode(asked))
         return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
     return handle
