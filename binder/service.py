@@ -38,7 +38,7 @@ DECISIONS_PER_FRAME_MAX = 500
 FRAME_BYTES_MAX = 1_000_000
 """A frame that grew beyond this takes no further input: the last one may add half as much, and one long set (T5)."""
 
-FRAME_EVERY_SECONDS = 0.005
+FRAME_EVERY_SECONDS = 0.002
 """Frames begin no closer together: what comes in between shares a write, an fsync, and a reading by everybody."""
 
 SNAPSHOT_EVERY_INPUTS = 20_000

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from binder import adopting, decide_holdings, decide_licences, decide_set, evolve, evolve_objects, holdings
 from binder.book import Book
+from binder.charging import Charging
 from binder.licences import licence_copy
 from projector import conflicts, licences
 from projector.budget_counts import BudgetCounts
@@ -17,14 +18,18 @@ from schemas.objects import AnyView, Stamp
 
 def budget_freed_on_deletion(patch: pytest.MonkeyPatch) -> None:
     """A VMI that is told to go leaves its tenant's budget at once, while its launcher still runs (B4)."""
-    real = evolve_objects.observe
+    real, stands = evolve_objects.observe, Charging._stands
+    going: set[str] = set()
 
     def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> None:
         real(book, kind, view, believe=believe)
         if view.deleting and view.uid in book.state.sets:
+            going.add(view.uid)
             book.budgets.charge("sets", view.uid, None)
 
     patch.setattr(evolve_objects, "observe", observe)
+    # A change of its pod or set counts it again, and would hide the fault before anybody asked.
+    patch.setattr(Charging, "_stands", lambda self, uid: uid not in going and stands(self, uid))
 
 
 def budget_status_once(patch: pytest.MonkeyPatch) -> None:
