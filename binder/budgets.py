@@ -167,7 +167,7 @@ def first_over(budgets: Budgets, namespace: str, asked: Amounts, used: Used | No
     so a budget lowered below its use takes nothing and gives nothing new.
     """
     use = used or budgets.held
-    keys = sorted((key for key, amount in asked.items() if amount > 0), key=lambda key: (key == BUDGET_TOTAL, key))
+    keys = _asked_for(asked)
     for level in line_of(namespace):
         for name, limits in sorted(budgets.limits.get(level, {}).items()):
             for key in keys:
@@ -179,11 +179,17 @@ def first_over(budgets: Budgets, namespace: str, asked: Amounts, used: Used | No
 
 def answers(budgets: Budgets, namespace: str, asked: Amounts) -> Iterator[d.Over]:
     """Name every budget of the line that limits a key which is asked for, in the order in which they are asked."""
+    keys = _asked_for(asked)
     for level in line_of(namespace):
         for name, limits in sorted(budgets.limits.get(level, {}).items()):
-            for key in sorted(asked, key=lambda key: (key == BUDGET_TOTAL, key)):
-                if asked[key] > 0 and key in limits:
+            for key in keys:
+                if key in limits:
                     yield d.Over(level, name, key, limits[key], budgets.held(level, key), asked[key])
+
+
+def _asked_for(asked: Amounts) -> list[str]:
+    """Return the keys of which units are asked, classes before their sum."""
+    return sorted((key for key, amount in asked.items() if amount > 0), key=lambda key: (key == BUDGET_TOTAL, key))
 
 
 def is_over(one: d.Over) -> bool:

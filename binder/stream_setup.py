@@ -134,9 +134,8 @@ async def check_streams(
     """Raise `StreamsDiffer` unless every stream stands as `schemas.streams` says. Changes nothing."""
     found = []
     for spec in streams:
-        try:
-            described = await journal.manage(f"STREAM.INFO.{spec.name}", {}, spec.name)
-        except LookupError:
+        described = await _standing(journal, spec.name)
+        if described is None:
             found.append(
                 f"stream {spec.name} does not exist: `gpubinder adopt` creates it; "
                 f"if it did before, look at the NATS URL and account first"

@@ -149,10 +149,7 @@ async def _prove_ours(kube: Kube, journal: BatchJournal, tip: Tip, anchor: Tip |
 
 async def _reaches_snapshot(journal: BatchJournal) -> bool:
     """Say whether the log holds what the newest snapshot was folded to: if not, decisions are lost that it saw."""
-    try:
-        kept = await newest_snapshot(journal, state=STATE_SCHEMA, rules=RULES_VERSION)
-    except LookupError:
-        return True
+    kept = await newest_snapshot(journal, state=STATE_SCHEMA, rules=RULES_VERSION)
     if kept is None:
         return True
     stored = await journal.get(DECISIONS, kept.manifest.tip.sequence) if kept.manifest.tip.sequence else None

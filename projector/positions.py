@@ -23,8 +23,6 @@ from schemas.kinds import GPU_CLAIM
 from schemas.objects import ClaimView, Stamp
 from schemas.writes import SeenMetadata
 
-"""How long claims are left alone after their writes."""
-
 FIRST_IN_LINE = 20
 """Who stands behind has no position shown: one that leaves the line would else rewrite thousands of claims."""
 

@@ -134,6 +134,17 @@ FAULTS: tuple[tuple[Plant, Setting, list[Step], type[Law]], ...] = (
 """Each fault, a world where it shows, and the law that it breaks there."""
 
 
+def shows(plant: Plant, setting: Setting, steps: list[Step], law: type[Law], patch: pytest.MonkeyPatch) -> None:
+    """Have a story lived without a fault and with it: only then it breaks a law, the one that is meant."""
+    assert lived(0, setting, steps).broken is None
+
+    plant(patch)
+
+    broken = lived(0, setting, steps, laws=[law]).broken
+    assert broken is not None
+    assert broken.law == law.__name__
+
+
 @pytest.mark.parametrize(
     ("plant", "setting", "steps", "law"), FAULTS, ids=[plant.__name__ for plant, _, _, _ in FAULTS]
 )
@@ -141,10 +152,4 @@ def test_a_story_finds_its_fault(
     plant: Plant, setting: Setting, steps: list[Step], law: type[Law], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The world keeps every law as the program is, and breaks the law that is meant once the fault is planted."""
-    assert lived(0, setting, steps).broken is None
-
-    plant(monkeypatch)
-
-    broken = lived(0, setting, steps, laws=[law]).broken
-    assert broken is not None
-    assert broken.law == law.__name__
+    shows(plant, setting, steps, law, monkeypatch)

@@ -15,9 +15,8 @@ from tests.simulation.laws.desk import Desk
 from tests.simulation.laws.endings import Served
 from tests.simulation.laws.law import Law
 from tests.simulation.laws.writes import Answered, OnPaper
-from tests.simulation.life import lived
 from tests.simulation.planted import Plant
-from tests.simulation.test_planted_stories import CHILD, FULL, ROOM, TOTAL, steps_of
+from tests.simulation.test_planted_stories import CHILD, FULL, ROOM, TOTAL, shows, steps_of
 
 NONE = SetBudget(CHILD, ((TOTAL, 0),))
 REFUSING = Setting((4,), (4,), binders=1, policy=POLICY_REFUSE)
@@ -72,10 +71,4 @@ def test_a_story_finds_its_fault(
     plant: Plant, setting: Setting, steps: list[Step], law: type[Law], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The world keeps every law as the program is, and breaks the law that is meant once the fault is planted."""
-    assert lived(0, setting, steps).broken is None
-
-    plant(monkeypatch)
-
-    broken = lived(0, setting, steps, laws=[law]).broken
-    assert broken is not None
-    assert broken.law == law.__name__
+    shows(plant, setting, steps, law, monkeypatch)
