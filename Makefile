@@ -3,6 +3,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
+# A test on real servers that fails has a second go, five of a run at most, and is named with its trace at the end.
+AGAIN := --max-suite-reruns=5 --rerun-show-tracebacks
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -30,9 +32,9 @@ demo: $(READY) ## place the example VMs, show who waits and why, then replay the
 test: check ## everything: the checks, then every test, the real control plane included
 	@$(BIN)/python -m tests.alerts.engine
 	@test -n "$$GPUBINDER_TEST_HELM" || $(BIN)/python -m tests.chart.helm
-	@$(BIN)/python -m pytest -m "not cluster and not soak" --numprocesses=2
+	@$(BIN)/python -m pytest -m "not cluster and not soak" --numprocesses=2 $(AGAIN)
 	@test -n "$$GPUBINDER_TEST_KUBECONFIG" || $(BIN)/python -m tests.cluster.build
-	@$(BIN)/python -m pytest -m "cluster and not soak"
+	@$(BIN)/python -m pytest -m "cluster and not soak" $(AGAIN)
 
 test-fast: $(READY) ## the tests that need no server: a minute or two
 	@$(BIN)/python -m pytest -m "not cluster and not nats and not helm and not promql and not soak" --numprocesses=2
