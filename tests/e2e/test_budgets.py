@@ -216,7 +216,7 @@ async def test_what_meets_at_a_parents_budget_waits_and_says_so(program: Stack, 
     waits = await second.held("one", "Pending", "OverBudget")
     assert await bound() == [first]
     [told] = [one["message"] for one in waits["conditions"] if one["reason"] == "OverBudget"]
-    assert told.startswith(f"budget {parent.tenant}/b allows 1 unit of {TOTAL}, 1 is held by {parent.tenant}"), told
+    assert told.startswith(f"budget {parent.tenant}/b allows 1 GPU unit of all classes, 1 is held by {parent.tenant}")
     await api.delete(GPU_CLAIM.path(first.tenant, "one"))
     await second.held("one", "Bound")
     await api.delete(GPU_CLAIM.path(second.tenant, "one"))
@@ -225,7 +225,7 @@ async def test_what_meets_at_a_parents_budget_waits_and_says_so(program: Stack, 
     await asyncio.gather(child.vm("vm", [("l40s", 2)]), other.order("two", "h100"))
     [first] = await eventually(bound, "the VM or the order has its units")
     if first is other:
-        assert "allows 2 units of" in await child.waiting("vm", "OverBudget")
+        assert "allows 2 GPU units of all classes" in await child.waiting("vm", "OverBudget")
         await api.delete(GPU_CLAIM.path(other.tenant, "two"))
         assert await child.running("vm") == "n1"
     else:
