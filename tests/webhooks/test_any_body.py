@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from binder.book import Book
 from binder.state import empty_state
 from schemas.admission import SCALE, UPDATE
-from schemas.kinds import GPU_CLAIM, POD, VM, VM_POOL, VMI, Resource
+from schemas.kinds import GPU_CLAIM, POD, VM, VM_POOL, VMI, VMI_REPLICA_SET, Resource
+from tests.webhooks.declaring import claim, pool, replica_set, scale, vm
 from tests.webhooks.given import Obj, launcher, opened, review, vmi
-from tests.webhooks.test_budget_desk import Bookkeeper, claim, pool, scale, vm
+from tests.webhooks.test_budget_desk import Bookkeeper
 from webhooks.service import Patience
 from webhooks.verdicts import Verdict
 
@@ -98,6 +99,7 @@ DOORS = {
     "a VM": Door("write_verdict", VM, vm(1), open_=True),
     "a VM that changes": Door("write_verdict", VM, vm(2), vm(1), {"operation": UPDATE}, open_=True),
     "a pool": Door("write_verdict", VM_POOL, pool(2), open_=True),
+    "a replica set": Door("write_verdict", VMI_REPLICA_SET, replica_set(2), open_=True),
     "a bare VMI": Door("write_verdict", VMI, vmi(), open_=True),
     "a scale": Door("write_verdict", VM_POOL, scale(3), scale(1), SCALING, open_=True),
     "an order": Door("order_verdict", GPU_CLAIM, claim()),
