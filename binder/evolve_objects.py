@@ -99,8 +99,7 @@ def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> N
         return
     if isinstance(view, TenantView):
         view = resolved(book.state.tenant(view.key), view)
-    if kind == "gpuclaims":
-        view = _as_first_seen(known, view)
+    view = _as_first_seen(known, view)
     before = book.store(kind, view.key, view)
     if before is not None and replace(before, rv=view.rv) == view:
         return
@@ -110,12 +109,14 @@ def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> N
 
 
 def _as_first_seen(known: AnyView | None, view: AnyView) -> AnyView:
-    """Let a claim stay what it was, held or of a template: its mark is a label, and whoever edits that moves no units.
+    """Let a claim stay held or a template's, and a pod its VMI's: whoever edits that moves no units.
 
-    A held claim that became a template's would be told to go, and its finalizer would never come off.
+    A held claim that became a template's would never come off its finalizer; a pod without its owner counts twice.
     """
     if isinstance(view, ClaimView) and isinstance(known, ClaimView) and known.uid == view.uid:
         return replace(view, template=known.template)
+    if isinstance(view, PodView) and isinstance(known, PodView) and known.uid == view.uid:
+        return replace(view, owner_uid=known.owner_uid, owner_name=known.owner_name)
     return view
 
 
