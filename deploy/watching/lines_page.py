@@ -42,8 +42,8 @@ _HEAD = """<!-- Drawn from the sources by `make generate`; edits are lost. -->
 
 Lines go to standard error: for people on a terminal, else as JSON, one object a line (`--log-format`, `--log-level`).
 The libraries' own lines come in the same form. Every line has {always}, the logger being the module;
-one of a failure that nobody expected has `exception` too. Only the sentence with which a process ends by itself is plain
-text: it is for the person who reads `kubectl describe pod`.
+one of a failure that nobody expected has `exception` too. Only the sentence with which a process ends by itself is
+plain text: it is for the person who reads `kubectl describe pod`.
 
 A line about an input says which. `events_seq` is its place in EVENTS, `decisions_seq` the place in DECISIONS of the
 frame that decided it, `namespace`, `vm` and `vmi_uid` whom it is about, `request` the review's uid in the API server's
