@@ -10,8 +10,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
+from binder.kube import ApiError
 from deploy.world.apiserver import ApiServer
+from deploy.world.faults import Call, Fault, FaultyKube
 from projector.mirror import AGAIN_S, UNSERVED_S, WATCH_S, Mirror, Mirrored
 from schemas.kinds import CONFIGMAP
 from tests.projector.conftest import new_scene
@@ -205,6 +208,35 @@ async def test_a_server_that_was_restored_is_believed(model: Scene) -> None:
         await time_passes(AGAIN_S[1])
 
         assert texts(mirror) == told.shown == {"a": "1"}
+
+
+@pytest.mark.looptime
+async def test_a_watch_that_is_refused_is_told_once_and_asked_for_ever_more_rarely(model: Scene) -> None:
+    """That a kind can be listed makes no refused watch good: it is said, and the server is not listed every moment."""
+    asked: list[str] = []
+    granted = False
+
+    async def plan(call: Call) -> Fault | None:
+        asked.append(call.verb)
+        return Fault(ApiError(403, "Forbidden", "no watch for you")) if call.verb == "watch" and not granted else None
+
+    plain, model.kube = model.kube, FaultyKube(model.kube, plan)
+    await say(model, "a", "1")
+    with capture_logs() as lines:
+        async with mirroring(model) as (mirror, _):
+            await time_passes(20 * AGAIN_S[1])
+            assert texts(mirror) == {"a": "1"}
+            told = [line for line in lines if line["event"] == "the API server refused"]
+            granted = True
+            await time_passes(2 * AGAIN_S[1])
+            model.kube = plain
+            await say(model, "a", "2")
+            await time_passes(1)
+            assert texts(mirror) == {"a": "2"}
+
+    assert [line["remedy"] for line in told] == ["grant list and watch on this resource"]
+    # Each pause is at least half of the longest one, but for the first few, which double.
+    assert asked.count("list_page") < 2 * 20 + 16
 
 
 @given(
