@@ -112,7 +112,6 @@ class Stack(Tenant):
 
     async def nodes_known(self) -> None:
         """Wait until the log tells what every node offers: who asks before is told so, in an event that counts."""
-
         units_of = self.offers.items()
 
         async def known() -> bool:
