@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from binder.book import Book
 from binder.budgets import first_over, total_of
-from binder.declaring import VMIS, declarer_of
+from binder.declaring import VMIS, Declarer, declarer_of
 from binder.placement import Need, fit, kept_from
 from binder.rules.gpu_sets import Objection, no_entitlement, units_max
 from binder.rules.serving import every_class_tolerates
@@ -25,12 +25,23 @@ def answer_write(book: Book, request: WriteRequest) -> d.WritePassed | d.Refused
     """
     declarer = declarer_of(request.kind, request.view)
     if declarer is not None and declarer.kind == VMIS:
-        # Who is asked about is no KubeVirt that starts a VM: the owner it names declares nothing in its place (T25).
-        declarer = replace(declarer, owner="")
+        declarer = _in_its_place(book, request, declarer)
     said = _over(book, request.namespace, book.declared.rise(declarer)) if declarer is not None else None
     if said is None:
         return d.WritePassed(request.request, request.namespace, request.name)
     return d.Refused(request.request, request.namespace, request.name, said.reason, said.sentence)
+
+
+def _in_its_place(book: Book, request: WriteRequest, declarer: Declarer) -> Declarer:
+    """Return a VMI as it counts: what KubeVirt makes, within its owner and after the VMI of its name before it.
+
+    An instancetype adds annotations that the VM's template does not show: then the VMI declares more than its owner.
+    Whoever else writes one is no KubeVirt: the owner that it names declares nothing in its place (T25).
+    """
+    if not request.own:
+        return replace(declarer, owner="")
+    former = book.state.vmi(f"{request.namespace}/{request.name}")
+    return replace(declarer, uid=former.uid) if former is not None else declarer
 
 
 def answer_order(book: Book, request: OrderRequest) -> d.WritePassed | d.Refused:

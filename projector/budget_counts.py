@@ -26,6 +26,7 @@ from schemas.conditions import ShownStamp
 from schemas.kinds import GPU_BUDGET
 from schemas.names import BUDGET_CLASS_PREFIX, BUDGET_TOTAL
 from schemas.objects import BudgetView
+from schemas.quantity import AMOUNT_MAX
 from schemas.writes import SeenBudget
 
 """How long budgets are left alone after their writes."""
@@ -90,11 +91,16 @@ def _told(key: str, used: int, hard: int) -> str:
 def counted(book: Book, view: BudgetView) -> Counted:
     """Return what a budget is to show now."""
     hard = hard_of(book.state, view.namespace, view.name)
-    used = {key: book.budgets.held(view.namespace, key) for key in hard}
+    used = {key: tellable(book.budgets.held(view.namespace, key)) for key in hard}
     declared = {key: book.declared.units(view.namespace, key) for key in hard if key.startswith(BUDGET_TOTAL)}
     least = nsmallest(BINDINGS_MAX, binding(book.budgets, view.namespace), key=lambda one: one.hard - one.used)
-    told = [Binding(one.key, one.namespace, one.budget, one.hard, one.used) for one in least]
+    told = [Binding(one.key, one.namespace, one.budget, one.hard, tellable(one.used)) for one in least]
     return Counted(used, declared, hard, tuple(sorted(told, key=lambda one: one.key)))
+
+
+def tellable(units: int) -> int:
+    """Return units as a status can hold them: each pod may request as many as there are numbers for."""
+    return min(units, AMOUNT_MAX)
 
 
 class _Shown(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ class WriteRequest(Event, frozen=True, tag="request.write"):
     """A VM, pool, replica set or bare VMI is about to be written, or a count of replicas (B2, T20).
 
     `kind`: its plural. `view`: the object as it would stand; `before`: as it stands, or for a count of replicas as it
-    was read: evidence (T15), None at create.
+    was read: evidence (T15), None at create. `own`: KubeVirt makes it, for the owner that it names.
     """
 
     request: str
@@ -21,6 +21,7 @@ class WriteRequest(Event, frozen=True, tag="request.write"):
     view: Writable
     before: Writable | None = None
     repeats: int = 0
+    own: bool = False
     version: int = FIRST_VERSION
 
 

@@ -50,11 +50,14 @@ class BudgetDesk:
         written = self._fresh.declared(kind.plural, review.object)
         if isinstance(written, Gone) or written.deleting:
             return None
+        own = False
         if isinstance(written, VmiView):
             evidence = await self._fresh.read(review.namespace, Named(), (), deadline)
-            if writes.is_kubevirts_own(review, evidence.kubevirt, written):
+            own = writes.is_kubevirts_own(review, evidence.kubevirt, written)
+            if own and writes.is_asked_about_later(written):
                 return None
-        return writes.request_of(review, written, self._standing(kind, review) if review.operation == UPDATE else None)
+        before = self._standing(kind, review) if review.operation == UPDATE else None
+        return writes.request_of(review, written, before, own=own)
 
     def _standing(self, kind: Resource, review: Review) -> Writable | None:
         """Return what stands before the write, None where that declares nothing or can't be read.

@@ -12,9 +12,10 @@ from typing import Final
 
 import msgspec
 
-HANDSHAKE_S: Final = 5.0
 BACKLOG: Final = 128
 LAST_S: Final = 1.0
+"""What a handshake that is under way has left when the door is closed."""
+
 PAUSE_S: Final = 0.005
 """How long is waited for room, and after an accept that failed: out of files, or a client that went again."""
 
@@ -93,11 +94,9 @@ class Door:
             await asyncio.sleep(PAUSE_S)
 
     async def _let_in(self, connection: socket.socket) -> None:
-        loop, patience = asyncio.get_running_loop(), HANDSHAKE_S if self._context is not None else None
+        loop = asyncio.get_running_loop()
         try:
-            await loop.connect_accepted_socket(
-                self._house.guest, connection, ssl=self._context, ssl_handshake_timeout=patience
-            )
+            await loop.connect_accepted_socket(self._house.guest, connection, ssl=self._context)
         except (OSError, TimeoutError):
             # Whoever can't be spoken with is not let in, and knows why itself.
             connection.close()

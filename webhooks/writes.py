@@ -138,7 +138,12 @@ def scaled(review: Review, owner: Writable | Gone | None) -> Writable | None:
         raise MalformedReview(f"the Scale can't be read: {error}") from None
 
 
-def request_of(review: Review, view: Writable, before: Writable | None) -> WriteRequest:
+def is_asked_about_later(view: VmiView) -> bool:
+    """Say whether the binder asks the budgets once more before a VMI has its units: kube-scheduler does not."""
+    return view.policy != names.POLICY_SCHEDULE
+
+
+def request_of(review: Review, view: Writable, before: Writable | None, *, own: bool = False) -> WriteRequest:
     """Return the request as it is decided on and replayed: views alone, no body (T16)."""
     # Where the object stands is what the API server says, not what the object does (C47).
     placed = replace(view, namespace=review.namespace)
@@ -150,4 +155,5 @@ def request_of(review: Review, view: Writable, before: Writable | None) -> Write
         user=review.user,
         view=placed,
         before=replace(before, namespace=review.namespace) if before is not None else None,
+        own=own,
     )

@@ -13,6 +13,7 @@ from schemas.budgets import BINDINGS_MAX, KEYS_MAX, TEXT_MAX
 from schemas.kinds import GPU_BUDGET, NAMESPACE
 from schemas.names import BUDGET_TOTAL
 from schemas.objects import VmView
+from schemas.quantity import AMOUNT_MAX
 from tests.binder.tenancy import L40S, Tenancy, key
 from tests.projector.faults import Refusal
 from tests.projector.scene import Obj, Scene, time_passes
@@ -81,14 +82,20 @@ async def test_the_ancestors_that_bind_are_named(model: Scene) -> None:
 
 
 async def test_raw_units_are_shown_under_their_resource(model: Scene) -> None:
-    """A pod without a claim counts under the name that it requests."""
+    """A pod without a claim counts under the name that it requests; what no status can hold is shown as the most."""
     world = Tenancy()
     await budget(model, world, A, **{L40S: 2})
     world.raw(A, "raw", l40s=1)
     world.start(A, "vm", l40s=1)
-    await BudgetCounts(model.kube).write(world.scene.book)
+    counts = BudgetCounts(model.kube)
+    await counts.write(world.scene.book)
+    usage = (await shown(model, A))["usage"]
+    world.raw(A, "huge", l40s=AMOUNT_MAX)
+    await counts.write(world.scene.book)
+    status = await shown(model, A)
 
-    assert (await shown(model, A))["usage"] == f"{L40S} 1/2"
+    assert usage == f"{L40S} 1/2"
+    assert (status["used"], status["binding"][0]["used"]) == ({L40S: AMOUNT_MAX}, AMOUNT_MAX)
 
 
 async def test_keys_that_went_do_not_stay(model: Scene) -> None:

@@ -44,14 +44,18 @@ class WriteWords(ClusterWords):
         return self.scene.show(self.written("set", words))
 
     def do_may(self, words: Words) -> Lines:
-        """`may vm|vmi|pool|set NAME ...`: somebody asks to write it so; it is written where that passes."""
-        kind = words.names.pop(0)
+        """`may vm|vmi|pool|set NAME ... [own] [uid=U]`: somebody asks to write it so; it is written where that passes.
+
+        `own`: KubeVirt does, for the owner; `uid`: of a new object under the name.
+        """
+        own, uid, kind = words.flag("own"), words.one("uid"), words.names.pop(0)
         plural, view = PLURALS[kind], self.written(kind, words)
         known = self.scene.objects[plural].get(view.key)
         before = known if isinstance(known, VmView | VmiView | PoolView | ReplicaSetView) else None
-        view = replace(view, uid=before.uid if before is not None else "")
+        before = None if uid else before
+        view = replace(view, uid=before.uid if before is not None else uid)
         self.requests += 1
-        request = e.WriteRequest(f"w{self.requests}", plural, NAMESPACE, view.name, "somebody", view, before)
+        request = e.WriteRequest(f"w{self.requests}", plural, NAMESPACE, view.name, "somebody", view, before, own=own)
         passed, lines = self._answered(self.scene.send(request))
         if passed:
             self.scene.show(view)

@@ -16,7 +16,14 @@ from schemas.decisions import Decision
 from schemas.events import AnyEvent, OrderRequest, WriteRequest, decode_event
 from schemas.frames import Epoch, encode_record
 from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, KUBEVIRT, VM, VM_POOL, VMI, VMI_REPLICA_SET, Resource
-from schemas.names import BUDGET_CLASS_PREFIX, SETTING_CONTROLLERS, SETTINGS_CONFIGMAP, TEMPLATE_LABEL
+from schemas.names import (
+    BUDGET_CLASS_PREFIX,
+    POLICY_ANNOTATION,
+    POLICY_SCHEDULE,
+    SETTING_CONTROLLERS,
+    SETTINGS_CONFIGMAP,
+    TEMPLATE_LABEL,
+)
 from schemas.objects import BudgetView, PoolView, ReplicaSetView, VmView
 from schemas.streams import DECISIONS, DECISIONS_EPOCH
 from tests.webhooks.declaring import claim, pool, replica_set, scale, vm
@@ -177,6 +184,12 @@ async def test_what_kubevirt_starts_is_not_asked_about_again(books: Desk) -> Non
     assert not books.events()
     assert not (await written(books, owned, VMI)).allowed
     assert not (await written(books, obj, VMI, userInfo=kubevirt)).allowed
+
+    # Under Schedule nobody asks later, and an instancetype's annotation is on no template.
+    marks = obj["metadata"]["annotations"] | {POLICY_ANNOTATION: POLICY_SCHEDULE}
+    scheduled = owned | {"metadata": owned["metadata"] | {"annotations": marks}}
+    await written(books, scheduled, VMI, userInfo=kubevirt)
+    assert [event.own for event in asked(books) if isinstance(event, WriteRequest)] == [False, False, True]
 
 
 async def test_t20_writes_that_nobody_answers_pass_with_a_warning(books: Desk) -> None:
