@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from binder.access import Access
 from binder.jetstream import connect
-from binder.journal import Unavailable, Unclear
+from binder.journal import Full, Unavailable, Unclear
 from binder.memory_journal import MemoryJournal
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
@@ -118,16 +118,23 @@ async def test_an_unclear_publish_is_repeated_as_one_message(desk: Desk, lands: 
 
 
 @pytest.mark.looptime
-async def test_without_nats_no_start(desk: Desk) -> None:
-    """Publishing that never works is a refusal that names NATS."""
-    journal = Flaky(*[Unavailable("no leader")] * 1000)
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (Unavailable("no leader"), "NATS did not take the request in time"),
+        (Full("maximum bytes exceeded"), "NATS has no room left for the request: its operator must give the stream"),
+    ],
+)
+async def test_without_nats_no_start(desk: Desk, trouble: Exception, why: str) -> None:
+    """Publishing that never works is a refusal that names NATS, and whose room it has no more of (T8)."""
+    journal = Flaky(*[trouble] * 1000)
     clerk = Clerk(journal)
     await clerk.open_epoch()
 
     answer = await asked_over(desk, journal, clerk, QUICK)
 
     assert (answer.allowed, answer.code) == (False, 503)
-    assert "NATS did not take the request in time" in answer.message
+    assert why in answer.message
 
 
 async def test_a_request_that_is_too_big_is_refused(desk: Desk) -> None:
