@@ -84,6 +84,13 @@ async def test_without_a_leader_nothing_is_published() -> None:
     assert journal.streams[EVENTS].messages == []
 
 
+async def test_who_follows_no_log_says_so(desk: Desk) -> None:
+    """Health of webhooks that are not at work names the log that nobody follows."""
+    idle = Webhooks(desk.api, desk.journal, desk.clerk, READERS)
+
+    assert (await idle.health()).binder.startswith("its log is not followed")
+
+
 async def test_only_announced_versions_are_published(desk: Desk) -> None:
     """An epoch that does not read our messages gets none (T6)."""
     await desk.clerk.open_epoch((7,))
