@@ -124,6 +124,38 @@ async def test_an_unclear_publish_is_repeated_as_one_message(desk: Desk, lands: 
     assert len(journal.streams[EVENTS].messages) == 1
 
 
+class Unheard(MemoryJournal):
+    """A journal that stores what is appended to EVENTS and never says so."""
+
+    @override
+    async def append(
+        self,
+        stream: str,
+        subject: str,
+        body: bytes,
+        *,
+        message_id: str,
+        expected_last: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> int:
+        stored = await super().append(
+            stream, subject, body, message_id=message_id, expected_last=expected_last, headers=headers
+        )
+        if stream == EVENTS:
+            await asyncio.get_running_loop().create_future()
+        return stored
+
+
+@pytest.mark.looptime
+async def test_an_answer_needs_no_acknowledgement(desk: Desk) -> None:
+    """T3: what is answered was stored, whatever became of the word that it is."""
+    journal = Unheard()
+    clerk = Clerk(journal)
+    await clerk.open_epoch()
+
+    assert (await asked_over(desk, journal, clerk)).allowed
+
+
 @pytest.mark.looptime
 @pytest.mark.parametrize(
     ("trouble", "why"),
