@@ -84,7 +84,7 @@ async def test_the_stages_of_an_answer_are_timed(desk: Desk, webhook: str) -> No
     held = asyncio.Event()
     desk.api.troubles["gpuclasses"] = held
     value = desk.webhooks.metrics.registry.get_sample_value
-    asking = asyncio.create_task(door(desk, webhook)(msgspec.json.encode(review(body, resource))))
+    asking = asyncio.ensure_future(door(desk, webhook)(msgspec.json.encode(review(body, resource))))
     await desk.api.met.wait()
     inside = value("gpubinder_admission_reviews_inside", {"webhook": webhook})
     held.set()
