@@ -148,6 +148,24 @@ def test_any_review_is_answered(door: Door) -> None:
     each()
 
 
+FILLERS = st.sampled_from([b"", b"[],", b"[[]],", b'["",[""]],', b'"[{",', b'{"a":', b'"', b"\\", b'{"a":[{}]},'])
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_any_nesting_is_answered(door: Door) -> None:
+    """Brackets by the thousands, alone or within a review, closed or not, with anything between: told so."""
+    whole = _encoded(review(copy.deepcopy(door.body), door.resource, **door.more))
+    head, tail = whole.split(b'"request":{', 1)
+
+    @EXAMPLES
+    @given(st.integers(0, 30_000), FILLERS, st.integers(0, 2000), st.booleans(), st.booleans())
+    def each(levels: int, filler: bytes, count: int, closed: bool, within: bool) -> None:
+        nest = b"[" * levels + filler * count + b"0" + b"]" * (levels if closed else 0)
+        _answered(door, head + b'"request":{"deep":' + nest + b"," + tail if within else nest)
+
+    each()
+
+
 def _answered(door: Door, body: bytes) -> None:
     """Post a body on a loop whose time jumps: no patience ends because the machine is busy."""
     with asyncio.Runner(loop_factory=looptime.new_event_loop) as runner:
