@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from binder.access import Access
 from binder.jetstream import connect
-from binder.journal import Unavailable, Unclear
+from binder.journal import Full, Unavailable, Unclear
 from binder.memory_journal import MemoryJournal
 from binder.stream_journal import JetStreamJournal
 from binder.stream_setup import create_streams
@@ -84,6 +84,13 @@ async def test_without_a_leader_nothing_is_published() -> None:
     assert journal.streams[EVENTS].messages == []
 
 
+async def test_who_follows_no_log_says_so(desk: Desk) -> None:
+    """Health of webhooks that are not at work names the log that nobody follows."""
+    idle = Webhooks(desk.api, desk.journal, desk.clerk, READERS)
+
+    assert (await idle.health()).binder.startswith("its log is not followed")
+
+
 async def test_only_announced_versions_are_published(desk: Desk) -> None:
     """An epoch that does not read our messages gets none (T6)."""
     await desk.clerk.open_epoch((7,))
@@ -117,17 +124,56 @@ async def test_an_unclear_publish_is_repeated_as_one_message(desk: Desk, lands: 
     assert len(journal.streams[EVENTS].messages) == 1
 
 
+class Unheard(MemoryJournal):
+    """A journal that stores what is appended to EVENTS and never says so."""
+
+    @override
+    async def append(
+        self,
+        stream: str,
+        subject: str,
+        body: bytes,
+        *,
+        message_id: str,
+        expected_last: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> int:
+        stored = await super().append(
+            stream, subject, body, message_id=message_id, expected_last=expected_last, headers=headers
+        )
+        if stream == EVENTS:
+            await asyncio.get_running_loop().create_future()
+        return stored
+
+
 @pytest.mark.looptime
-async def test_without_nats_no_start(desk: Desk) -> None:
-    """Publishing that never works is a refusal that names NATS."""
-    journal = Flaky(*[Unavailable("no leader")] * 1000)
+async def test_an_answer_needs_no_acknowledgement(desk: Desk) -> None:
+    """T3: what is answered was stored, whatever became of the word that it is."""
+    journal = Unheard()
+    clerk = Clerk(journal)
+    await clerk.open_epoch()
+
+    assert (await asked_over(desk, journal, clerk)).allowed
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (Unavailable("no leader"), "NATS did not take the request in time"),
+        (Full("maximum bytes exceeded"), "NATS has no room left for the request: its operator must give the stream"),
+    ],
+)
+async def test_without_nats_no_start(desk: Desk, trouble: Exception, why: str) -> None:
+    """Publishing that never works is a refusal that names NATS, and whose room it has no more of (T8)."""
+    journal = Flaky(*[trouble] * 1000)
     clerk = Clerk(journal)
     await clerk.open_epoch()
 
     answer = await asked_over(desk, journal, clerk, QUICK)
 
     assert (answer.allowed, answer.code) == (False, 503)
-    assert "NATS did not take the request in time" in answer.message
+    assert why in answer.message
 
 
 async def test_a_tenant_s_megabytes_are_not_logged(desk: Desk) -> None:

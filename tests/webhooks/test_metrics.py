@@ -75,3 +75,22 @@ async def test_each_verdict_is_counted_by_its_webhook(webhook: str, error_logs: 
     closed = ["limited", "unanswered", "malformed", "untouched", "failed", "unanswered"]
     opens = {"unanswered": "unchecked", "failed": "unchecked"} if webhook == "writes" else {}
     assert words == [opens.get(word, word) for word in closed]
+
+
+@pytest.mark.parametrize("webhook", ["vmis", "pods"])
+async def test_the_stages_of_an_answer_are_timed(desk: Desk, webhook: str) -> None:
+    """Evidence and decision, each once for an answer; while it is given a review is inside, and not afterwards."""
+    resource, body = ASKED[webhook]
+    held = asyncio.Event()
+    desk.api.troubles["gpuclasses"] = held
+    value = desk.webhooks.metrics.registry.get_sample_value
+    asking = asyncio.ensure_future(door(desk, webhook)(msgspec.json.encode(review(body, resource))))
+    await desk.api.met.wait()
+    inside = value("gpubinder_admission_reviews_inside", {"webhook": webhook})
+    held.set()
+
+    assert (await asking).word == "admitted"
+    assert (inside, value("gpubinder_admission_reviews_inside", {"webhook": webhook})) == (1, 0)
+    for stage in ("evidence", "decision"):
+        assert value("gpubinder_admission_stage_seconds_count", {"stage": stage}) == 1
+    assert value("gpubinder_admission_seconds_count", {"webhook": webhook}) == 1

@@ -16,6 +16,7 @@ from schemas.events import MESSAGE_KINDS, StartRequest, StartWithdrawn, decode_e
 from schemas.kinds import VMI
 from schemas.reasons import Hold
 from tests.webhooks.given import SLICE, Desk, Obj, Said, launcher, opened, review, said, until, vmi
+from webhooks import asks
 from webhooks.pod import patch_of, read_pod
 from webhooks.service import Patience
 from webhooks.starts import UNDER_REFUSE, start_webhook
@@ -140,6 +141,19 @@ async def test_who_gives_up_withdraws() -> None:
         assert (gone.request, gone.vmi) == (body["request"]["uid"], WHO)
         assert "given up before" in again.message
         assert len(requests(desk)) == 1
+
+
+async def test_what_was_given_up_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """T18: the memory of starts that were given up is bounded: the oldest is asked about anew, the newest is not."""
+    monkeypatch.setattr(asks, "REMEMBERED", 1)
+    async with opened(QUICK) as desk:
+        desk.clerk.silent = True
+        first, second = stored(), stored()
+
+        for body, uid in ((first, "r1"), (second, "r2")):
+            assert "gave no answer in time" in (await start(desk, body, uid=uid)).message
+        assert "given up before" in (await start(desk, second, uid="r2")).message
+        assert "gave no answer in time" in (await start(desk, first, uid="r1")).message
 
 
 async def test_a_client_that_goes_withdraws() -> None:
