@@ -166,7 +166,6 @@ async def test_c39_acknowledgements_are_lost(site: Site) -> None:
     await hurts_at_the_log.acknowledgements_are_lost(site.release, site.one, 20)
 
 
-@pytest.mark.soak
 async def test_c46_the_certificate_is_exchanged(site: Site) -> None:
     """C46: no start is refused that a retry does not cure; both replicas serve the new pair without a restart."""
     await hurts.certificate_is_exchanged(site.release, site.one)
