@@ -38,7 +38,7 @@ GROWN, SHRUNK = int(Touch.GROWN), int(Touch.SHRUNK)
 
 
 class Book(Picture):
-    """The picture, and every change of a table beneath it."""
+    """The picture, and every change of a table beneath it. `rewound`: the newest session of a server that went back."""
 
     def __init__(self, state: State) -> None:
         super().__init__(state)
@@ -49,6 +49,7 @@ class Book(Picture):
         Book.__init__(self, self.state)
 
     def _rebuild(self) -> None:
+        self.rewound = max((one.number for one in self.state.sessions.values() if one.rewound), default=0)
         state, dirty_nodes, dirty_holdings = self.state, dict(self.state.dirty_nodes), dict(self.state.dirty_holdings)
         dirty_budgets = dict(state.dirty_budgets)
         for kind in INDEXED_FIRST:
@@ -120,6 +121,7 @@ class Book(Picture):
     def store_session(self, kind: str, session: Session) -> None:
         """Put a kind's session into the state."""
         self.state.sessions[kind] = session
+        self.rewound = session.number if session.rewound and session.number > self.rewound else self.rewound
         if is_current(self.state, kind):
             self.behind.pop(kind, None)
         elif kind in NEEDED_KINDS:

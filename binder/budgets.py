@@ -166,25 +166,17 @@ def first_over(budgets: Budgets, namespace: str, asked: Amounts, used: Used | No
     their sum. `used` says what is used of a key: what is held, unless it is given. Zero units are never too many,
     so a budget lowered below its use takes nothing and gives nothing new.
     """
-    use = used or budgets.held
-    keys = _asked_for(asked)
-    for level in line_of(namespace):
-        for name, limits in sorted(budgets.limits.get(level, {}).items()):
-            for key in keys:
-                hard = limits.get(key)
-                if hard is not None and use(level, key) + asked[key] > hard:
-                    return d.Over(level, name, key, hard, use(level, key), asked[key])
-    return None
+    return next((one for one in answers(budgets, namespace, asked, used) if is_over(one)), None)
 
 
-def answers(budgets: Budgets, namespace: str, asked: Amounts) -> Iterator[d.Over]:
+def answers(budgets: Budgets, namespace: str, asked: Amounts, used: Used | None = None) -> Iterator[d.Over]:
     """Name every budget of the line that limits a key which is asked for, in the order in which they are asked."""
-    keys = _asked_for(asked)
+    use, keys = used or budgets.held, _asked_for(asked)
     for level in line_of(namespace):
         for name, limits in sorted(budgets.limits.get(level, {}).items()):
             for key in keys:
                 if key in limits:
-                    yield d.Over(level, name, key, limits[key], budgets.held(level, key), asked[key])
+                    yield d.Over(level, name, key, limits[key], use(level, key), asked[key])
 
 
 def _asked_for(asked: Amounts) -> list[str]:

@@ -20,19 +20,18 @@ AGAIN_S: Final = 300.0
 
 
 class Again:
-    """`take(state)` after each step; `run(book)` beside it. `put`: has a class's condition looked at in its lane."""
+    """`take(book)` after each step; `run(book)` beside it. `put`: has a class's condition looked at in its lane."""
 
     def __init__(self, counts: Sequence[Paced], put: Callable[[str, ShowLicence, Stamp], None]) -> None:
         self._counts = counts
         self._put = put
         self._rewound = 0
 
-    def take(self, state: State) -> None:
-        """Look again where a kind is listed anew as its versions went back."""
-        newest = max((session.number for session in state.sessions.values() if session.rewound), default=0)
-        if newest > self._rewound:
-            self._look(state)
-        self._rewound = newest
+    def take(self, book: Book) -> None:
+        """Look again where a kind is listed anew as its server went back."""
+        if book.rewound != self._rewound:
+            self._rewound = book.rewound
+            self._look(book.state)
 
     async def run(self, book: Book) -> None:
         """Look again now and then, for ever: where enough was written since, no version tells of a backup."""

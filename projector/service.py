@@ -106,7 +106,7 @@ class Projector:
             async for step in follower.steps():
                 self.take(step.state, step.touched, step.decided)
                 self._usage.take(step.state, step.touched, step.decided)
-                self._again.take(step.state)
+                self._again.take(follower.book)
                 for counts in self._counts:
                     counts.changed()
 

@@ -5,7 +5,7 @@ import json
 import ssl
 import time
 from base64 import b64decode
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -98,7 +98,7 @@ class Api:
         """Delete an object; `gracePeriodSeconds="0"` for a bound pod, since no kubelet ends it."""
         return await self._send("DELETE", path, query)
 
-    async def watch(self, path: str, resource_version: str, seconds: int = 30) -> AsyncIterator[Object]:
+    async def watch(self, path: str, resource_version: str, seconds: int = 30) -> AsyncGenerator[Object, None]:
         """Yield watch events {type, object}; an ERROR line is raised as Refused."""
         assert self._session is not None, "use it as `async with Api(...)`"
         query = {"watch": "true", "resourceVersion": resource_version, "timeoutSeconds": str(seconds)}

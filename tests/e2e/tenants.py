@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
 from schemas.admission import CONFIGURATION_NAME, VALIDATING_CONFIGURATION
-from schemas.kinds import CONFIGMAP, GPU_BUDGET, GPU_CLAIM, NAMESPACE, VM, VM_POOL, VMI_REPLICA_SET
+from schemas.kinds import CONFIGMAP, GPU_BUDGET, GPU_CLAIM, NAMESPACE, POD, VM, VM_POOL, VMI, VMI_REPLICA_SET
 from schemas.names import BUDGET_CLASS_PREFIX, SETTING_CONTROLLERS, SETTINGS_CONFIGMAP
-from tests.cluster.api import Object, Refused
+from tests.cluster.api import Api, Object, Refused
 from tests.cluster.nodes import L40S, L40S_24C
 from tests.cluster.users import GPUBINDER
 from tests.e2e.stack import Stack
@@ -95,10 +95,21 @@ async def two_tenants(parts: Stack) -> AsyncIterator[Tenants]:
         await parts.node("n1", {L40S: 4, L40S_24C: 2})
         await eventually(lambda: _is_asked(here), "orders are asked about")
         yield here
+        for name in spaces:
+            await _cleared(api, name)
     finally:
         for name in reversed(spaces):
             await api.delete(NAMESPACE.path(name=name))
             await api.until(NAMESPACE.path(name=name), lambda found: found is None, SECONDS)
+
+
+async def _cleared(api: Api, namespace: str) -> None:
+    """Have a namespace end with nothing in it: of one with pods its controller looks again after 16 s."""
+    kinds = (VM_POOL, VMI_REPLICA_SET, VM, VMI, GPU_CLAIM, POD)
+    for kind in kinds:
+        await api.delete(kind.path(namespace))
+    for kind in kinds:
+        await api.until(kind.path(namespace), lambda found: found is not None and not found["items"], SECONDS)
 
 
 async def _is_asked(here: Tenants) -> bool:

@@ -20,7 +20,7 @@ from tests.cluster.api import MERGE, Api, Object, Refused
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.users import GPUBINDER
 from tests.cluster.users import KUBEVIRT as KUBEVIRT_USER
-from tests.cluster.webhooks import Served, patching, serving
+from tests.cluster.webhooks import Served, cut_off, patching, serving
 from tests.webhooks.given import GPU_TAINT, PARTITION, READERS, SLICE, Clerk, launcher, until, vmi
 from tests.webhooks.made import rotate
 from webhooks.configuration import webhook_configuration
@@ -89,6 +89,7 @@ async def front(control_plane: ControlPlane, api: Api, namespace: str, files: Pa
             await until_asked(standing)
             clerk.asked.clear()
             yield standing
+        await cut_off(server.port)
     finally:
         await api.delete(CONFIGURATION.path(name=CONFIGURATION_NAME))
         await api.delete(KUBEVIRT.path(HOME, "kubevirt"))
