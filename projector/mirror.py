@@ -178,6 +178,10 @@ class Mirror(Generic[V]):
             for item in page.items:
                 bare = _bare.decode(item).metadata
                 named.add((bare.namespace, bare.name))
+                known = self.get(bare.namespace, bare.name)
+                if known is not None and rv_after(known.rv, bare.resource_version):
+                    # Restored with bumped revisions: the list is newer than what is known, and its object older.
+                    self.drop(bare.namespace, bare.name, version)
                 self.put(item)
         for view in self.everything():
             if (view.namespace, view.name) not in named:

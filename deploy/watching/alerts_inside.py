@@ -37,7 +37,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             "sum by (role) (gpubinder_leading) > 1",
             2,
             _WARNING,
-            "{{ $value }} processes believe that they lead as {{ $labels.role }}",
+            '{{ printf "%.0f" $value }} processes believe that they lead as {{ $labels.role }}',
             "No harm is done: the log takes frames of the newest epoch alone. Look for clocks that jump, "
             "a pod that was "
             "stopped and woken, or two installations that share a namespace's leases.",
@@ -67,7 +67,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             'gpubinder_lag_seconds{stage="follow"} > 120',
             5,
             _WARNING,
-            "A binder follows the log {{ $value | humanizeDuration }} late",
+            "{{ or $labels.pod $labels.instance }} follows the log {{ $value | humanizeDuration }} late",
             "It would take over late. Give it more CPU; look at GpubinderSnapshotOld.",
         ),
         Alert(
@@ -75,7 +75,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             "max(changes(gpubinder_log_epoch[15m])) > 3",
             0,
             _WARNING,
-            "Leadership changed {{ $value }} times in 15 minutes",
+            'Leadership changed {{ printf "%.0f" $value }} times in 15 minutes',
             "Look for processes that restart, an API server that answers leases late (renewal has 3 s), or a NATS that "
             "loses its own leader.",
         ),
@@ -84,7 +84,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             "sum by (role) (increase(gpubinder_role_restarts_total[10m])) > 5",
             0,
             _WARNING,
-            "The role {{ $labels.role }} was started again {{ $value }} times in 10 minutes",
+            'The role {{ $labels.role }} was started again {{ printf "%.0f" $value }} times in 10 minutes',
             "The log line `role starts again` says why: most often NATS or the API server is away.",
         ),
         Alert(
@@ -92,7 +92,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             "count(count by (rules) (gpubinder_build_info)) > 1",
             30,
             _WARNING,
-            "Processes with {{ $value }} versions of the rules run side by side",
+            'Processes with {{ printf "%.0f" $value }} versions of the rules run side by side',
             "A rollout is stuck. Finish it or roll it back: `kubectl rollout status`, `kubectl rollout undo`.",
         ),
         Alert(
@@ -100,7 +100,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             "min(gpubinder_snapshot_behind) > 100000",
             10,
             _WARNING,
-            "A restart has to fold {{ $value }} inputs",
+            'A restart has to fold {{ printf "%.0f" $value }} inputs',
             "A snapshot is due every 20,000. Look for `snapshot not kept` in the leader's log: the "
             "stream of snapshots is "
             "full, or its permission is missing.",
@@ -129,7 +129,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             "gpubinder_nats_connected == 0",
             1,
             _CRITICAL,
-            "A process has no connection to NATS",
+            "{{ or $labels.pod $labels.instance }} has no connection to NATS",
             "VMs that ask for GPUs do not start, nothing is placed, deletions of claims and classes "
             "wait; what runs goes on "
             "running. Bring NATS back: everything goes on by itself. Is the data lost for good, `gpubinder adopt`.",
@@ -168,7 +168,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             "max by (kind) (gpubinder_deletions_waiting) > 0",
             2,
             _CRITICAL,
-            "Deletions of {{ $value }} {{ $labels.kind }} wait for NATS",
+            'Deletions of {{ printf "%.0f" $value }} {{ $labels.kind }} wait for NATS',
             "Bring NATS back, they go on by themselves. Leaving for good: `gpubinder uninstall` releases "
             "the finalizers.",
         ),

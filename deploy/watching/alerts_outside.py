@@ -43,7 +43,7 @@ OUTSIDE: Mapping[str, tuple[Alert, ...]] = {
             'sum by (verb) (increase(gpubinder_api_requests_total{code="403"}[10m])) > 10',
             0,
             _WARNING,
-            "The API server forbids {{ $labels.verb }}: {{ $value }} times in 10 minutes",
+            'The API server forbids {{ $labels.verb }}: {{ printf "%.0f" $value }} times in 10 minutes',
             "RBAC does not fit the program's version, a quota or another admission policy refuses: log lines "
             "`write.refused` name object and field.",
         ),
@@ -60,7 +60,7 @@ OUTSIDE: Mapping[str, tuple[Alert, ...]] = {
             'sum(increase(gpubinder_writes_total{verdict="again"}[10m])) > 30',
             5,
             _WARNING,
-            "Writes to the cluster were tried again {{ $value }} times in 10 minutes",
+            'Writes to the cluster were tried again {{ printf "%.0f" $value }} times in 10 minutes',
             "Log lines `write.unclear` name object, code and reason.",
         ),
         Alert(
@@ -68,7 +68,7 @@ OUTSIDE: Mapping[str, tuple[Alert, ...]] = {
             "max(gpubinder_writes_again) > 0",
             10,
             _WARNING,
-            "{{ $value }} decisions can't be shown: the API server refuses them",
+            '{{ printf "%.0f" $value }} decisions can\'t be shown: the API server refuses them',
             "Log lines `write.refused` name object, code, reason and field: a policy or webhook of somebody else, or a "
             "finalizer that was put on by hand.",
         ),
@@ -84,6 +84,15 @@ OUTSIDE: Mapping[str, tuple[Alert, ...]] = {
         ),
     ),
     "gpubinder.admission": (
+        Alert(
+            "GpubinderNoWebhooks",
+            'absent(gpubinder_lag_seconds{stage="answer"})',
+            2,
+            _CRITICAL,
+            "No webhook is scraped",
+            "While none answers, VMs that ask for GPUs do not start; writes pass with their budgets unchecked. Are the "
+            "pods of `gpubinder-webhooks` there, and ready?",
+        ),
         Alert(
             "GpubinderAdmissionFails",
             'sum(rate(gpubinder_admission_reviews_total{verdict=~"unanswered|failed|unchecked"}[5m]))'
@@ -108,7 +117,7 @@ OUTSIDE: Mapping[str, tuple[Alert, ...]] = {
             'gpubinder_lag_seconds{stage="answer"} > 30',
             1,
             _CRITICAL,
-            "A webhook reads answers {{ $value | humanizeDuration }} late",
+            "{{ or $labels.pod $labels.instance }} reads answers {{ $value | humanizeDuration }} late",
             "Starts that reach this replica are refused. Its log says `decisions.lost` or `decisions.gap`; restart it.",
         ),
         Alert(
@@ -144,7 +153,7 @@ OUTSIDE: Mapping[str, tuple[Alert, ...]] = {
             'sum(max by (reason, age) (gpubinder_waiting_sets{reason="OverBudget",age=~"to_1d|over_1d"})) > 0',
             0,
             _INFO,
-            "{{ $value }} VMs wait for more than an hour for their tenant's budget",
+            '{{ printf "%.0f" $value }} VMs wait for more than an hour for their tenant\'s budget',
             "The tenant frees units, or somebody above raises the budget: docs/budgets.md.",
         ),
     ),

@@ -19,7 +19,8 @@ from deploy.watching.doors import Waiting
 from deploy.watching.state import KindProgress, held_metrics, log_metrics, placing_metrics
 from deploy.watching.tails import Tails
 from projector.budget_counts import Counted
-from projector.service import Projector
+from projector.service import ACTION_HELD, ACTION_SET, Projector
+from projector.verdicts import Kind as Verdict
 from schemas.streams import DECISIONS, EVENTS
 from webhooks.asks import SUBJECTS
 from webhooks.certificates import expires
@@ -135,8 +136,7 @@ class Watched(Collector):
         yield gauge("gpubinder_snapshot_age_seconds", [((), found.age_seconds())] if found else [])
 
     def _written(self, projector: Projector) -> Iterable[Metric]:
-        ended = sorted((action, kind.name.lower(), many) for (action, kind), many in projector.tally.ended.items())
-        yield counted("gpubinder_writes_total", [((action, kind), many) for action, kind, many in ended])
+        yield counted("gpubinder_writes_total", _ends(projector.tally.ended))
         yield single("gpubinder_writes_open", projector.tally.open)
         yield single("gpubinder_writes_again", projector.tally.refused)
         amounts = [
@@ -157,6 +157,12 @@ class Watched(Collector):
             # A file between two writes: the webhooks' own watch of it complains where it stays so.
             ends = []
         yield gauge("gpubinder_certificate_expiry_seconds", ends)
+
+
+def _ends(ended: Mapping[tuple[str, Verdict], int]) -> list[tuple[tuple[str, str], int]]:
+    """Return how often writes ended how, also what never happened: a counter that begins at 1 has not grown (F3)."""
+    actions = sorted({ACTION_SET, ACTION_HELD, *(action for action, _ in ended)})
+    return [((action, kind.name.lower()), ended.get((action, kind), 0)) for action in actions for kind in Verdict]
 
 
 def _shares(budgets: Iterable[Counted]) -> dict[str, int]:

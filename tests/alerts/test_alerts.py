@@ -26,7 +26,7 @@ class Case(msgspec.Struct, frozen=True):
 ONE, TWO = 'instance="one"', 'instance="two"'
 PREFIX = "gpubinder_"
 CASES: Mapping[str, Case] = {
-    "NotScraped": Case({"gpubinder_": "", "up{}": steady(1)}, ("NoLeader",)),
+    "NotScraped": Case({"gpubinder_": "", "up{}": steady(1)}, ("NoLeader", "NoWebhooks")),
     "NoLeader": Case({f'gpubinder_leading{{{ONE},role="binder"}}': ends(1)}),
     "TwoLeaders": Case({f'gpubinder_leading{{{TWO},role="binder"}}': then(0, 1)}),
     "Stopped": Case({f'gpubinder_stopped{{{TWO},why="BrokenLog"}}': "_x30 1x3 stale"}),
@@ -55,6 +55,7 @@ CASES: Mapping[str, Case] = {
     "WritesRetried": Case({f'gpubinder_writes_total{{{ONE},action="set",verdict="again"}}': rising(4)}),
     "WritesRefused": Case({"gpubinder_writes_again": then(0, 2)}),
     "WriterOfThePast": Case({f'gpubinder_writes_total{{{ONE},action="set",verdict="behind"}}': "_x20 1x200"}),
+    "NoWebhooks": Case({f'gpubinder_lag_seconds{{{pod},stage="answer"}}': ends(0) for pod in (ONE, TWO)}),
     "AdmissionFails": Case(
         {f'gpubinder_admission_reviews_total{{{ONE},webhook="vmis",verdict="unanswered"}}': "0x20 0+5x200"}
     ),
@@ -94,7 +95,7 @@ def test_an_alert_fires_on_what_it_is_about(name: str) -> None:
     assert first.at >= alert.minutes * 60
     assert first.labels["severity"] == alert.severity
     for text in first.annotations.values():
-        assert not re.search(r"\{\{|error|<no value>|%!", text), text
+        assert not re.search(r"\{\{|error|<no value>|%!|\d\.\d{4}", text), text
 
 
 def test_alerts_ask_for_metrics_that_exist() -> None:

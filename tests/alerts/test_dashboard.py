@@ -4,17 +4,23 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
 
 from binder.kube import ApiError
 from deploy.local import LocalNats
+from deploy.watching.alerts import ALERTS
 from deploy.watching.catalogue import METRICS, Kind
-from deploy.watching.dashboard import ROWS, Panel, queries
+from deploy.watching.dashboard import ROWS, queries
 from deploy.watching.drawn import DASHBOARD
-from schemas.kinds import VMI
+from deploy.watching.panel import Panel, Shape
+from deploy.watching.panels_since import DECISIONS as GROUPED
+from schemas.decisions import Decision
+from schemas.kinds import VM, VMI
 from schemas.names import GPUS_ANNOTATION, REFERENCE_LABEL, REFERENCE_VALUE
+from schemas.streams import DECISIONS, EVENTS
 from tests.alerts import engine
 from tests.alerts.recording import Recording
 from tests.deploy.watched_stage import settled, stage
@@ -34,18 +40,31 @@ UNKNOWN = {
 """Asks for a class that does not exist: refused at admission."""
 
 
+FIRING = 'ALERTS{alertname="GpubinderPaused",alertstate="firing",severity="info"}'
+"""What Prometheus itself says of an alert that fires."""
+
+
 async def test_every_query_finds_its_series(nats: LocalNats, tmp_path: Path) -> None:
-    """Each panel's queries are understood by Prometheus' engine, and gives series: VMs run, wait, are refused."""
+    """Each panel's queries are understood by Prometheus' engine and give series: VMs run, wait, are refused, end.
+
+    Those that show what is beyond a limit are asked without it: in good order there is nothing beyond.
+    """
     record = Recording()
-    async with stage(nats, tmp_path) as here:
+    async with stage(nats, tmp_path, limits={EVENTS: 10_000_000, DECISIONS: 10_000_000}) as here:
         record.add(await here.scrape())
         await here.scraped(settled)
         with pytest.raises(ApiError, match="no-such-class"):
             await here.cluster.api.create(VMI, "tenant-umbra", msgspec.json.encode(UNKNOWN))
-        record.add(await here.scraped(lambda one: bool(one.all("gpubinder_decisions_total", kind="refused"))))
-    asked = [one.replace("$__rate_interval", "5m") for one in queries()]
+        (stopped, *_) = (one for one in here.cluster.starting if one["metadata"]["name"] == "desktop")
+        await here.cluster.api.delete(VM, stopped["metadata"]["namespace"], stopped["metadata"]["name"])
+        wanted = ("refused", "set-closed")
+        record.add(
+            await here.scraped(lambda one: all(one.all("gpubinder_decisions_total", kind=kind) for kind in wanted))
+        )
+    asked = [re.sub(r" > \d+(\)?)$", r"\1", one.replace("$__rate_interval", "5m")) for one in queries()]
+    series = record.series(lasting=2) | {FIRING: "1x3"}
 
-    found = await asyncio.to_thread(engine.ask, record.series(lasting=2), minutes=1.5, rules=(), queries=asked)
+    found = await asyncio.to_thread(engine.ask, series, minutes=1.5, rules=(), queries=asked)
 
     assert {one.query: one.error for one in found.queries if one.error} == {}
     assert [one.query for one in found.queries if not one.series] == []
@@ -57,10 +76,10 @@ def test_legends_and_groups_are_labels_that_are_served(panel: Panel) -> None:
 
     A label that is not there is no error to Prometheus: everything lands in one series without a name.
     """
-    listed = {one.name: set(one.labels) for one in METRICS}
+    listed = {one.name: set(one.labels) for one in METRICS} | {"ALERTS": {"alertname", "alertstate", "severity"}}
     listed |= {f"{one.name}_bucket": {*one.labels, "le"} for one in METRICS if one.kind is Kind.HISTOGRAM}
     for expr, legend in panel.queries:
-        asked = re.findall(r"(gpubinder_\w+)(?:\{([^}]*)\})?", expr)
+        asked = re.findall(r"(gpubinder_\w+|ALERTS)(?:\{([^}]*)\})?", expr)
         assert asked, expr
         common = set.intersection(*(listed[name] for name, _ in asked))
         groups = [set(re.split(r",\s*", inside)) for inside in re.findall(r"\bby \(([^)]*)\)", expr)]
@@ -89,3 +108,35 @@ def test_it_asks_for_metrics_that_are_listed() -> None:
         assert not cells & taken, panel["title"]
         assert max(x for x, _ in cells) < 24
         taken |= cells
+
+
+def test_numbers_speak_of_now() -> None:
+    """A number is asked for this moment, never what was seen last hours ago; it says itself when it turns red.
+
+    Grafana's own thresholds make each number above 80 red.
+    """
+    for panel in json.loads(DASHBOARD.read_text())["panels"]:
+        if panel["type"] == Shape.NUMBER:
+            assert all(one["instant"] and not one["range"] for one in panel["targets"]), panel["title"]
+        if panel["type"] != "row":
+            assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"], panel["title"]
+
+
+@pytest.mark.parametrize("panel", [panel for row in ROWS.values() for panel in row], ids=lambda panel: panel.title)
+def test_a_panel_names_alerts_that_there_are(panel: Panel) -> None:
+    """What a panel's description sends to is an alert with a row in the runbook; a tint is the colour of a series."""
+    names = {alert.name for alert in ALERTS}
+    open_ended = any("{{" in legend for _, legend in panel.queries)
+
+    assert set(re.findall(r"Gpubinder\w+", panel.text)) <= names
+    assert open_ended or set(panel.tints) <= {legend for _, legend in panel.queries}
+    # Few enough series to be told apart; what is named by others is told apart in a table.
+    assert len(panel.queries) <= 6
+
+
+def test_decisions_are_grouped_by_kinds_that_there_are() -> None:
+    """The graph of decisions groups tags of decisions, each of them once."""
+    grouped = "|".join(GROUPED.values()).split("|")
+
+    assert len(grouped) == len(set(grouped))
+    assert set(grouped) <= {str(one.__struct_config__.tag) for one in get_args(Decision)}

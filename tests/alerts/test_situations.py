@@ -102,7 +102,7 @@ async def test_the_leader_is_killed(tmp_path: Path) -> None:
         await asyncio.to_thread(fetch, port, "/metrics")
     answer = await asyncio.to_thread(engine.ask, record.series(lasting=30), minutes=15)
     assert {one.labels["role"] for one in answer.firing("GpubinderNoLeader")} == {"binder", "ingest", "projector"}
-    assert answer.fired() == {"GpubinderNoLeader", "GpubinderNotScraped"}
+    assert answer.fired() == {"GpubinderNoLeader", "GpubinderNoWebhooks", "GpubinderNotScraped"}
 
 
 async def test_a_broken_log_is_told_before_the_process_ends(nats: LocalNats, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """All roles as `gpubinder run` serves them, over a real NATS and the model cluster of the examples, to be scraped."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -83,11 +83,15 @@ async def stage(
     roles: tuple[Role, ...] = tuple(Role),
     budget_metrics: bool = False,
     tell_end_s: float = 0,
+    limits: Mapping[str, int] | None = None,
 ) -> AsyncIterator[Stage]:
-    """Serve the roles on the example cluster; where all are served, its VMs are started when the binder may place."""
+    """Serve the roles on the example cluster; where all are served, its VMs are started when the binder may place.
+
+    `limits`: how many bytes the streams may hold.
+    """
     connection = await connect(Access((nats.url,)), lambda _why: None)
     journal = JetStreamJournal(connection)
-    await create_streams(journal, replicas=1)
+    await create_streams(journal, replicas=1, limits=limits)
     cluster = Cluster(read_manifests(EXAMPLES))
     cluster.api.writes.seed_namespace(NAMESPACE)
     user = cluster.api.as_user("program", f"{ACCOUNTS_GROUP}{NAMESPACE}")

@@ -193,8 +193,9 @@ async def test_a_kind_that_goes_is_kept_as_known_and_listed_when_it_comes_back(m
 
 
 @pytest.mark.looptime
-async def test_a_server_that_was_restored_is_believed(model: Scene) -> None:
-    """T12: its versions begin below those that are known: it is listed anew, and what it says is news."""
+@pytest.mark.parametrize("bump", [0, 1000])
+async def test_a_server_that_was_restored_is_believed(model: Scene, bump: int) -> None:
+    """T12: its versions begin below those that are known, or far above: it is listed anew, and what it says is news."""
     assert isinstance(model.kube, ApiServer)
     await say(model, "a", "1")
     backup = model.kube.store.backup()
@@ -204,7 +205,7 @@ async def test_a_server_that_was_restored_is_believed(model: Scene) -> None:
         await say(model, "b", "2")
         await time_passes(1)
         assert texts(mirror) == {"a": "2", "b": "2"}
-        model.kube.store.restore(backup)
+        model.kube.store.restore(backup, bump=bump)
         await time_passes(AGAIN_S[1])
 
         assert texts(mirror) == told.shown == {"a": "1"}
@@ -275,7 +276,7 @@ async def _lived(acts: list[tuple[str, int, int]]) -> tuple[dict[str, str], dict
                 case "restore" if amount < 5:
                     backup = model.kube.store.backup()
                 case "restore":
-                    model.kube.store.restore(backup)
+                    model.kube.store.restore(backup, bump=1000 * (amount % 2))
                 case _:
                     await time_passes(amount)
             await time_passes(amount / 10)
