@@ -34,9 +34,12 @@ class Patience:
         complaint = f"{error.code} {error.reason} {lasting}"
         if complaint != self._complaint and (error.code != _AWAY or self._backoff.failures):
             self._complaint = complaint
-            say = log.error if lasting else log.warning
-            remedy = "grant list and watch on this resource" if lasting else "trying again"
-            say("the API server refused", kind=self._kind, verb=self._verb, why=str(error), remedy=remedy)
+            kind, verb, why = self._kind, self._verb, str(error)
+            if lasting:
+                remedy = "grant list and watch on this resource"
+                log.error("the API server refused", kind=kind, verb=verb, why=why, remedy=remedy)
+            else:
+                log.warning("the API server refused", kind=kind, verb=verb, why=why, remedy="trying again")
         return self._backoff.next()
 
     def succeeded(self) -> None:

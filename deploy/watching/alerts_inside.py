@@ -50,7 +50,8 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             "A process ends because of {{ $labels.why }}",
             "Its last log line says the object and the remedy. BrokenLog, UnreadableLog, DataLoss: stop all processes, "
             "keep the streams, "
-            "run `gpubinder verify`, then restore or `gpubinder adopt`. NotOurs: the anchor names another log. "
+            "run `gpubinder verify`, then restore or `gpubinder adopt`. NotOurs: the anchor names another log, "
+            "or is gone: create the ConfigMap again from a backup. "
             "UnknownMessage: run the version that wrote it, or `gpubinder void`.",
         ),
         Alert(
@@ -93,7 +94,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
             30,
             _WARNING,
             'Processes with {{ printf "%.0f" $value }} versions of the rules run side by side',
-            "A rollout is stuck. Finish it or roll it back: `kubectl rollout status`, `kubectl rollout undo`.",
+            "A rollout is stuck. Finish it or roll it back: `kubectl rollout status`, `helm rollback`.",
         ),
         Alert(
             "GpubinderSnapshotOld",

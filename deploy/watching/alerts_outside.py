@@ -45,7 +45,7 @@ OUTSIDE: Mapping[str, tuple[Alert, ...]] = {
             _WARNING,
             'The API server forbids {{ $labels.verb }}: {{ printf "%.0f" $value }} times in 10 minutes',
             "RBAC does not fit the program's version, a quota or another admission policy refuses: log lines "
-            "`write.refused` name object and field.",
+            "`write.refused` name object and field, `the API server refused` what may not be listed or watched.",
         ),
         Alert(
             "GpubinderProjectorBehind",

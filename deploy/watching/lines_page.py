@@ -29,6 +29,7 @@ MEANS = {
     "role starts again": "A role failed of something that passes.",
     "serving": "The process listens.",
     "stopped": "The process ended in order.",
+    "the API server refused": "A kind can't be listed or watched; at `error` that lasts: do what `remedy` says.",
     "webhooks.listening": "The webhooks' port is open.",
     "write.behind-the-log": "The object shows a newer decision: another projector writes from another log.",
     "write.refused": "The API server does not take a write as it is; `field` says where, never what.",

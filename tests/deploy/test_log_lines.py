@@ -5,12 +5,13 @@ import json
 import os
 import sys
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deploy.child import Child
-from deploy.watching.lines import ABOUT, ALWAYS, ROOMS, Line, lines
+from deploy.watching.lines import ABOUT, ALWAYS, ROOMS, Line, lines, lines_of
 from tests.alerts.staged_process import PORT_FILE, TOKEN
 from tests.deploy.waiting import until
 
@@ -102,3 +103,12 @@ def test_the_sources_are_read() -> None:
     """The list is not empty, knows each room that logs, and no line of it has been left without words."""
     assert {line.where.partition("/")[0] for line in KNOWN} == {"binder", "ingest", "projector", "webhooks", "deploy"}
     assert all(line.event.strip() for line in KNOWN)
+
+
+def test_a_line_whose_level_is_chosen_elsewhere_is_complained_of(tmp_path: Path) -> None:
+    """Whatever is logged stands on the page: a method of a logger that is handed about would hide its line."""
+    file = tmp_path / "hidden.py"
+    file.write_text('say = log.error if lasting else log.warning\nsay("the API server refused")\n')
+
+    with pytest.raises(ValueError, match=r"hidden\.py:1: call error where it stands"):
+        list(lines_of(file, "ingest/hidden.py"))
