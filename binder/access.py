@@ -61,6 +61,17 @@ class Access(msgspec.Struct, frozen=True):
             raise Unusable(f"{file}{beside}: no PEM file that serves for NATS ({error})") from None
         return context
 
+    def renew(self, context: ssl.SSLContext) -> str:
+        """Read the files again for handshakes to come; who was trusted stays so. Return the kind of error, or ''."""
+        try:
+            if self.ca:
+                context.load_verify_locations(self.ca)
+            if self.cert:
+                context.load_cert_chain(self.cert, self.key)
+        except OSError as error:
+            return type(error).__name__
+        return ""
+
 
 class Unusable(Exception):
     """NATS can't be reached as it is configured: says which URL or file, and what it must be."""

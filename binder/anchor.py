@@ -115,8 +115,9 @@ async def prove_anchor(anchor: Tip | None, tip: Tip, journal: Journal) -> None:
     """Hold the log folded to `tip` against the anchor. Raises `NotOurs` with what to do."""
     if anchor is None:
         raise NotOurs(
-            "no anchor stands in the cluster: this log was never adopted here (or the anchor was deleted); "
-            "run `gpubinder adopt --fresh` on an empty cluster, `gpubinder adopt` otherwise"
+            f"no anchor stands in the cluster: this log was never adopted here, or the ConfigMap {ANCHOR_CONFIGMAP} "
+            f"was deleted: create it again from a backup; or run `gpubinder adopt --fresh` on an empty cluster, "
+            f"`gpubinder adopt` otherwise"
         )
     if (anchor.log_id, anchor.generation) != (tip.log_id, tip.generation):
         raise NotOurs(

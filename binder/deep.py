@@ -14,8 +14,17 @@ import msgspec
 LEVELS_KEPT: Final = 200
 """What is read of an object, its list and its review around it, nests a tenth as deep; decoders go some 900 levels."""
 
-_TOKENS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+LEVELS_MOST: Final = 200_000
+"""An API server takes 10,000: what nests this deep comes from nobody who has to be understood."""
+
+_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 """A string that nothing ends goes on to the end of the body: each byte is looked at once, whoever wrote it."""
+
+_FLAT: Final = rb'(?:[^"\[\]{}]++|%b)*+' % _STRING
+_NEST: Final = rb"[\[{]%b[\]}]"
+_LOW: Final = rb'(?:[^"\[\]{}]++|%b|%b)*+' % (_STRING, _NEST % _FLAT)
+_TOKENS: Final = re.compile(rb"(?:%b%b)++|%b|[\[\]{}]" % (_NEST % _LOW, _FLAT, _STRING), re.DOTALL)
+"""Lists and objects of no more than two levels are passed over, all that stand in a row at once."""
 
 T = TypeVar("T")
 
@@ -29,13 +38,17 @@ def deeply(read: Callable[[msgspec.Raw | bytes], T], body: msgspec.Raw | bytes) 
 
 
 def shallow(body: bytes) -> bytes:
-    """Return JSON with null in the place of every list and object below so many levels; what is no JSON as it is."""
+    """Return JSON with null for what stands below so many levels; what is no JSON, or an abyss, as it is."""
     parts: list[bytes] = []
     kept_from = depth = 0
     for token in _TOKENS.finditer(body):
+        if token.end() - token.start() > 1:
+            continue
         match body[token.start()]:
             case 0x7B | 0x5B:  # { [
                 depth += 1
+                if depth > LEVELS_MOST:
+                    return body
                 if depth == LEVELS_KEPT + 1:
                     parts += (body[kept_from : token.start()], b"null")
             case 0x7D | 0x5D:  # } ]

@@ -1,15 +1,15 @@
 """The fold of watches: sessions, relists and changes, and what they make worth another look.
 
 Older sessions are ignored; a relist's end removes only what is absent and not newer than the list
-(T11); a rewound list is believed although its versions went back (T12).
+(T11); a rewound list is believed although its versions went back (T12), and so is one that shows it by its objects.
 """
 
 from msgspec.structs import replace
 
-from binder import evolve_holdings, evolve_licences, evolve_starts
+from binder import evolve_backups, evolve_holdings, evolve_licences, evolve_starts
 from binder.book import Book
 from binder.budgets import resolved
-from binder.evolve_sets import claims_went_back, forget_wait, pods_went_back
+from binder.evolve_sets import forget_wait
 from binder.evolve_skips import node_changed, watch_launcher
 from binder.following import follow_pods, pod_seen
 from binder.state import KUBEVIRT_KINDS, Session, Touch
@@ -58,6 +58,8 @@ def change(book: Book, sequence: int, event: Changes) -> None:
     if session is None or session.number != event.session:
         return
     listing = book.state.listing.get(event.kind)
+    if listing is not None and not session.rewound and evolve_backups.shows_one(book, session, event):
+        session = replace(session, rewound=True)
     newest = session.rv
     for view in event.changes if listing is None else ():
         newest = view.rv if rv_after(view.rv, newest) else newest
@@ -83,11 +85,8 @@ def sync(book: Book, sequence: int, event: SessionSynced) -> None:
         view = state.objects[event.kind][key]
         if session.rewound or not rv_after(view.rv, event.rv):
             remove(book, event.kind, key)
-    if session.rewound and event.kind == "pods":
-        pods_went_back(book)
-    if session.rewound and event.kind == "gpuclaims":
-        claims_went_back(book)
-        evolve_holdings.went_back(book)
+    if session.rewound:
+        evolve_backups.listed(book, event.kind)
     del state.listing[event.kind]
     book.store_session(event.kind, replace(session, synced=True, rv=event.rv, progress=sequence))
 
@@ -99,8 +98,7 @@ def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> N
         return
     if isinstance(view, TenantView):
         view = resolved(book.state.tenant(view.key), view)
-    if kind == "gpuclaims":
-        view = _as_first_seen(known, view)
+    view = _as_first_seen(known, view)
     before = book.store(kind, view.key, view)
     if before is not None and replace(before, rv=view.rv) == view:
         return
@@ -110,12 +108,14 @@ def observe(book: Book, kind: str, view: AnyView, *, believe: bool = False) -> N
 
 
 def _as_first_seen(known: AnyView | None, view: AnyView) -> AnyView:
-    """Let a claim stay what it was, held or of a template: its mark is a label, and whoever edits that moves no units.
+    """Let a claim stay held or a template's, and a pod its VMI's: whoever edits that moves no units.
 
-    A held claim that became a template's would be told to go, and its finalizer would never come off.
+    A held claim that became a template's would never come off its finalizer; a pod without its owner counts twice.
     """
     if isinstance(view, ClaimView) and isinstance(known, ClaimView) and known.uid == view.uid:
         return replace(view, template=known.template)
+    if isinstance(view, PodView) and isinstance(known, PodView) and known.uid == view.uid:
+        return replace(view, owner_uid=known.owner_uid, owner_name=known.owner_name)
     return view
 
 

@@ -13,15 +13,12 @@ from binder.skips import LEAVING_NS, STUCK_NS
 from binder.state import Admitted, GpuSet, Leaving, Skip, Touch, awaits_launcher
 from schemas import decisions as d
 from schemas.events import Outcome
-from schemas.names import GATE
 from schemas.objects import Stamp
 from schemas.reasons import Release, Unkept
 
 ADMITTED_PER_VMI_MAX = 8
 GATHERED_ANEW = (Release.NODE_UNKEPT, Release.COMMANDED)
 """Bookings that end while their launcher waits: its set is looked at in the same pass."""
-
-BACK_FROM_BACKUP = "the API server came back from a backup and undid it"
 
 
 def opened(book: Book, stamp: Stamp, decision: d.SetOpened) -> None:
@@ -188,27 +185,6 @@ def wake(book: Book) -> None:
     for key in book.skips.ended():
         look_again(book, key)
     book.troubles.wake()
-
-
-def claims_went_back(book: Book) -> None:
-    """Have the claims said again that a server back from a backup shows no more, or as they were before (T12)."""
-    for uid, gpu_set in list(book.state.sets.items()):
-        shown = [book.state.claim(f"{gpu_set.vmi.namespace}/{claim.name}") for claim in gpu_set.claims]
-        if any(claim is None or claim.stamp < gpu_set.stamp for claim in shown):
-            book.store_set(uid, replace(gpu_set, missing=True))
-            book.mark(uid)
-
-
-def pods_went_back(book: Book) -> None:
-    """Gather the sets again whose launcher stands behind our gate since the server is back from a backup (T12).
-
-    Its pin is gone, and who ran on the node at the time of the backup may be back there too.
-    """
-    for uid, gpu_set in list(book.state.sets.items()):
-        pod = book.state.pod(f"{gpu_set.vmi.namespace}/{gpu_set.pod}") if gpu_set.node else None
-        if pod is not None and pod.uid == gpu_set.pod_uid and GATE in pod.gates:
-            book.store_set(uid, replace(gpu_set, pinned=False, refused=BACK_FROM_BACKUP))
-            book.mark(uid)
 
 
 def hear(book: Book, outcome: Outcome) -> None:

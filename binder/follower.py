@@ -6,7 +6,7 @@ with the frame's decisions: logged decisions are applied, never decided again.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 
@@ -64,6 +64,7 @@ class Follower:
         self._apply = fold or _apply
         self._events: AsyncIterator[list[Message]] | None = None
         self._waiting: deque[Message] = deque()
+        self._reading: asyncio.Future[list[Message]] | None = None
         self._losing = False
 
     @property
@@ -86,9 +87,25 @@ class Follower:
         async for said in self._reader.follow(until=until):
             yield await self._fold(said)
 
-    async def inputs(self, most: int) -> list[Message]:
-        """Return the next EVENTS messages after the folded ones, at least one, at most `most`."""
+    @property
+    def waiting(self) -> Sequence[Message]:
+        """The EVENTS messages at hand after the folded ones."""
+        return self._waiting
+
+    async def arrived(self) -> None:
+        """Wait until an input is at hand."""
         await self._fill(1)
+
+    async def more(self, seconds: float) -> bool:
+        """Wait for further inputs, at most so long; say whether some came. What is still read then, `close` ends."""
+        reading = self._read()
+        await asyncio.wait({reading}, timeout=seconds)
+        if reading.done():
+            self._took(reading)
+        return reading.done()
+
+    def take(self, most: int) -> list[Message]:
+        """Return the inputs at hand, at most so many; they come again where they are given back."""
         return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
 
     def give_back(self, inputs: list[Message]) -> None:
@@ -166,20 +183,40 @@ class Follower:
 
     async def _fill(self, count: int, due: int = 0) -> None:
         """Have `count` inputs at hand. `due`: the EVENTS sequence that the log says there is, 0 where it says none."""
-        if self._events is None:
-            self._events = self._journal.read(EVENTS, self.book.state.events_seq + 1)
         while len(self._waiting) < count:
-            reading = asyncio.ensure_future(self._run(self._events))
+            reading = self._read()
             try:
                 while not reading.done():
                     await asyncio.wait({reading}, timeout=self._confirm if due else None)
                     if not reading.done():
                         await self._prove_inputs(due)
             finally:
-                reading.cancel()
-                # Its end is waited for: what is read from can't be closed before.
-                await asyncio.wait({reading})
-            self._waiting.extend(reading.result())
+                if not reading.done():
+                    await self._stop_reading()
+            self._took(reading)
+
+    def _read(self) -> asyncio.Future[list[Message]]:
+        """Return the reading of the next run, begun at the first call and kept until it was taken."""
+        if self._events is None:
+            self._events = self._journal.read(EVENTS, self.book.state.events_seq + 1)
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._run(self._events))
+        return self._reading
+
+    def _took(self, reading: asyncio.Future[list[Message]]) -> None:
+        self._reading = None
+        self._waiting.extend(reading.result())
+
+    async def _stop_reading(self) -> None:
+        reading, self._reading = self._reading, None
+        if reading is None:
+            return
+        reading.cancel()
+        # Its end is waited for: what is read from can't be closed before.
+        await asyncio.wait({reading})
+        if not reading.cancelled():
+            # Looked at, so that what it ended of is not reported as forgotten: nobody reads on here.
+            reading.exception()
 
     async def _run(self, events: AsyncIterator[list[Message]]) -> list[Message]:
         run = await anext(events, None)
@@ -202,6 +239,7 @@ class Follower:
 
     async def close(self) -> None:
         """Stop reading."""
+        await self._stop_reading()
         closing = getattr(self._events, "aclose", None)
         if closing is not None:
             await closing()

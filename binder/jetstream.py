@@ -241,6 +241,7 @@ class Connection:
             self._trouble = kind
         denied = _DENIED.search(str(error))
         if denied is None:
+            self._read_again()
             if kind not in self._told:
                 # Each try to connect again meets the same: said once.
                 _log.warning("nats trouble", kind=kind)
@@ -257,12 +258,13 @@ class Connection:
         if self._closing:
             return
         _log.warning("nats connection lost", servers=self._access.servers())
-        if self._tls is not None and self._access.cert:
-            try:
-                # A renewed certificate serves the next handshake.
-                self._tls.load_cert_chain(self._access.cert, self._access.key)
-            except OSError as error:
-                _log.warning("nats certificate not read again", file=str(self._access.cert), kind=type(error).__name__)
+        self._read_again()
+
+    def _read_again(self) -> None:
+        trouble = self._access.renew(self._tls) if self._tls else ""
+        if trouble and trouble not in self._told:
+            self._told.add(trouble)
+            _log.warning("nats certificate not read again", file=str(self._access.cert), kind=trouble)
 
     async def _on_back(self) -> None:
         self._trouble = ""

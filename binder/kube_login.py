@@ -119,7 +119,9 @@ class Login:
             # The library's own sentence spans lines and quotes the file.
             raise self._unusable(f"it is no YAML ({type(error).__name__})") from None
         except _UNUSABLE as error:
-            raise self._unusable(str(error) or type(error).__name__) from error
+            there = self._kubeconfig is None or self._kubeconfig.exists()
+            # Of a file that is not there the library says that it is not valid.
+            raise self._unusable((str(error) or type(error).__name__) if there else "there is no such file") from error
         self._configuration = fresh
         self._environments = _environments_proxy(self.host)
         self._due = asyncio.get_running_loop().time() + RENEW_SECONDS

@@ -12,13 +12,13 @@ from typing import Protocol
 import structlog
 
 from binder.anchor import Anchor, prove_anchor
+from binder.company import Company
 from binder.decide import answer_dry, is_left_over
 from binder.evolve import is_dirty, may_place
 from binder.follower import Follower
 from binder.journal import Journal, Message, Unavailable, Unclear
 from binder.logbook import CONFIRM_SECONDS, Draft, Fenced, LogWriter, open_epoch
 from binder.newest import prove_inputs
-from binder.pace import Pace
 from binder.settings import settings_digest
 from binder.shown import Shown, prove_stamps
 from binder.state import State
@@ -37,9 +37,6 @@ INPUTS_PER_FRAME_MAX = 200
 DECISIONS_PER_FRAME_MAX = 500
 FRAME_BYTES_MAX = 1_000_000
 """A frame that grew beyond this takes no further input: the last one may add half as much, and one long set (T5)."""
-
-FRAME_EVERY_SECONDS = 0.002
-"""Frames begin no closer together: what comes in between shares a write, an fsync, and a reading by everybody."""
 
 SNAPSHOT_EVERY_INPUTS = 20_000
 TICK_SECONDS = 5.0
@@ -187,22 +184,24 @@ class Binder:
     async def _lead(self, follower: Follower) -> None:
         writer = LogWriter(self._journal, follower.tip, follower.book.state.epoch, heed=_overruled)
         # None of them ends by itself: frames without time or anchor are as wrong as no frames.
-        await together(
-            lambda: self._write_frames(follower, writer),
-            lambda: self._tick(follower),
-            lambda: self._anchor.keep(lambda: writer.tip),
-        )
+        try:
+            await together(
+                lambda: self._write_frames(follower, writer),
+                lambda: self._tick(follower),
+                lambda: self._anchor.keep(lambda: writer.tip),
+            )
+        finally:
+            await follower.close()
 
     async def _write_frames(self, follower: Follower, writer: LogWriter) -> None:
         book, since_snapshot, told, loop = follower.book, 0, tuple[str, ...](), asyncio.get_running_loop()
         if is_dirty(book.state):
             # What the last leader's bound left over (T5).
             await self._publish_continue(writer)
-        pace = Pace(FRAME_EVERY_SECONDS)
+        company = Company(follower, INPUTS_PER_FRAME_MAX)
         while True:
             # 1. What waits, up to a frame's worth; it is seldom alone where much comes in.
-            await pace.begin()
-            inputs = await follower.inputs(INPUTS_PER_FRAME_MAX)
+            inputs = await company.inputs()
             # 2. Fold and decide, one input at a time.
             began = loop.time()
             draft, taken = _decide(follower, inputs, self._program)

@@ -9,7 +9,18 @@ from urllib.parse import urlsplit
 
 from deploy.world.admission import Hook
 from deploy.world.manifests import Obj, decode, dig, encode
-from schemas.admission import ACCOUNTS_GROUP, CREATE, ORDER_PATH, POD_PATH, SCALE, START_PATH, VMI_PATH, WRITE_PATH
+from schemas.admission import (
+    ACCOUNTS_GROUP,
+    CONTROL_PLANE_GROUP,
+    CONTROLLER_MANAGER,
+    CREATE,
+    ORDER_PATH,
+    POD_PATH,
+    SCALE,
+    START_PATH,
+    VMI_PATH,
+    WRITE_PATH,
+)
 from schemas.names import GPUS_ANNOTATION, POLICY_ANNOTATION, POLICY_REFUSE, TEMPLATE_LABEL
 from webhooks.configuration import webhook_configuration
 from webhooks.orders import NOT_OURS
@@ -59,7 +70,16 @@ def _asks_for_more(request: Obj, _home: str) -> bool:
     place = (*template, "metadata", "annotations")
     entries, before = ((dig(side, *place) or {}).get(GPUS_ANNOTATION, "") for side in (new, old))
     more = request["operation"] == CREATE or entries != before or _replicas(new, 1) > _replicas(old, 1)
-    return bool(entries) and more
+    return bool(entries) and (more or (not _is_control_plane(request) and _owners(new) != _owners(old)))
+
+
+def _is_control_plane(request: Obj) -> bool:
+    asker = request["userInfo"]
+    return bool(asker["username"] == CONTROLLER_MANAGER) or CONTROL_PLANE_GROUP in (asker.get("groups") or ())
+
+
+def _owners(obj: Obj) -> list[str]:
+    return [one["uid"] for one in dig(obj, "metadata", "ownerReferences") or () if one.get("controller")]
 
 
 def _replicas(obj: Obj, unset: int) -> int:

@@ -39,9 +39,14 @@ class NotStopped(Exception):
     """A role goes on working, so that what is taken away would come back."""
 
 
+class _Selector(msgspec.Struct, rename="camel"):
+    match_labels: dict[str, str] = {}
+
+
 class _Spec(msgspec.Struct, rename="camel"):
     scheduling_gates: list[dict[str, str]] = []
     replicas: int = 0
+    selector: _Selector | None = None
 
 
 class _Status(msgspec.Struct):
@@ -106,11 +111,26 @@ async def stop_deployments(kube: Kube, namespace: str) -> list[str]:
         body = msgspec.json.encode({"spec": {"replicas": 0}})
         await kube.patch(k.DEPLOYMENT, namespace, one.metadata.name, body, kind=PatchKind.MERGE)
     end = asyncio.get_running_loop().time() + STOP_SECONDS
-    while left := [one.metadata.name async for one in _deployments(kube, namespace) if one.status.replicas]:
+    while left := await _at_work(kube, namespace):
         if asyncio.get_running_loop().time() > end:
-            raise NotStopped(f"Deployments {', '.join(left)} in {namespace} still have pods: look at their events")
+            raise NotStopped(f"{', '.join(left)} in {namespace} did not stop: look at the events")
         await asyncio.sleep(_LOOK_SECONDS)
     return [one.metadata.name for one in found]
+
+
+async def _at_work(kube: Kube, namespace: str) -> list[str]:
+    """Name the chart's Deployments that count replicas, and their pods that have not gone.
+
+    A Deployment doesn't count a pod that ends; while that one drains, it may write what was taken away.
+    """
+    deployments = [one async for one in _deployments(kube, namespace)]
+    selectors = [one.spec.selector.match_labels for one in deployments if one.spec.selector]
+    pods = [
+        f"pod {one.metadata.name}"
+        async for one in _all(kube, k.POD, namespace)
+        if one.status.phase not in _ENDED and any(s and s.items() <= one.metadata.labels.items() for s in selectors)
+    ]
+    return [f"Deployment {one.metadata.name}" for one in deployments if one.status.replicas] + pods
 
 
 async def _deployments(kube: Kube, namespace: str) -> AsyncIterator[_Object]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from schemas import kinds, names, reasons, streams
+from schemas import admission, kinds, names, reasons, streams
 
 PAGE_VERSION = 1
 
@@ -45,8 +45,22 @@ def groups() -> tuple[Group, ...]:
     return tuple(found)
 
 
+def _at_the_api_server() -> Group:
+    """What stands in the API server's admission under our names: backups and other policies leave it out by them."""
+    told = {
+        name: value
+        for name, value in vars(admission).items()
+        if name.isupper() and isinstance(value, str) and value.endswith(f"gpubinder.{names.DOMAIN}")
+    }
+    title = (
+        "In the API server's admission: both configurations by one name, webhooks, what policies' names end in, a verb"
+    )
+    return Group(title, {**told, "PLATFORM_VERB": admission.PLATFORM_VERB})
+
+
 def _resources() -> list[kinds.Resource]:
-    return [value for value in vars(kinds).values() if isinstance(value, kinds.Resource)]
+    found = (value for module in (kinds, admission) for value in vars(module).values())
+    return [value for value in found if isinstance(value, kinds.Resource)]
 
 
 def _reasons() -> dict[str, type[StrEnum]]:
@@ -63,7 +77,7 @@ def names_json() -> str:
     document: dict[str, Any] = {
         "version": PAGE_VERSION,
         "domain": names.DOMAIN,
-        "groups": [msgspec.to_builtins(group) for group in groups()],
+        "groups": [msgspec.to_builtins(group) for group in (*groups(), _at_the_api_server())],
         "kinds": [msgspec.to_builtins(resource) for resource in _resources()],
         "streams": [msgspec.to_builtins(stream) for stream in streams.STREAMS],
         "subjects": _subjects(),
@@ -88,14 +102,14 @@ def names_page() -> str:
         "Every name that gpubinder shares with charts, policies and other programs, drawn from `schemas/`.\n",
         "[`names.json`](names.json) holds the same for machines.\n",
     ]
-    for group in groups():
+    for group in (*groups(), _at_the_api_server()):
         rows = [(_code(name), _code(value)) for name, value in group.names.items()]
         parts += [f"## {group.title.removesuffix('.')}\n", _table(("name", "value"), rows)]
     kind_rows = [
         (_code(r.kind), _code(r.api_version), _code(r.plural), "namespaced" if r.namespaced else "cluster")
         for r in _resources()
     ]
-    parts += ["## Kinds read or written\n", _table(("kind", "version", "plural", "scope"), kind_rows)]
+    parts += ["## Kinds read, written or guarded\n", _table(("kind", "version", "plural", "scope"), kind_rows)]
     stream_rows = [(_code(stream.name), ", ".join(map(_code, stream.subjects))) for stream in streams.STREAMS]
     parts += ["## Streams\n", _table(("stream", "subjects"), stream_rows)]
     subject_rows = [(_code(name), _code(subject)) for name, subject in _subjects().items()]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from deploy.role_names import Role
+from deploy.role_names import ELECTED, Role
 from schemas import kinds as k
 from schemas import names
 from schemas.admission import (
@@ -104,7 +104,7 @@ _INGEST = Rights(
 )
 _PROJECTOR = Rights(
     everywhere=(
-        _on(("get", "list", "create", "patch", "delete"), k.GPU_CLAIM),
+        _on((*READ, "create", "patch", "delete"), k.GPU_CLAIM),
         _on(("get", "patch"), k.GPU_CLASS),
         _on(("get", "create", "patch", "delete"), k.GPU_BUDGET),
         _status(k.GPU_CLAIM, k.GPU_CLASS, k.GPU_BUDGET),
@@ -167,7 +167,12 @@ RIGHTS: Final[dict[str, Rights]] = {
     Role.BINDER: Rights(
         # What objects show of the log: one that has not come so far is not led.
         everywhere=(_on(("list",), k.GPU_CLAIM, k.GPU_CLASS, k.GPU_BUDGET),),
-        home=(*_elected(Role.BINDER), _named(("get", "patch"), k.CONFIGMAP, names.ANCHOR_CONFIGMAP)),
+        home=(
+            *_elected(Role.BINDER),
+            # `gpubinder status` is asked in its pod: who leads what.
+            _named(("get",), k.LEASE, *(f"{names.LEASE_PREFIX}{role}" for role in ELECTED if role is not Role.BINDER)),
+            _named(("get", "patch"), k.CONFIGMAP, names.ANCHOR_CONFIGMAP),
+        ),
     ),
     Role.INGEST: _INGEST,
     Role.PROJECTOR: _PROJECTOR,

@@ -10,7 +10,7 @@ import msgspec
 
 from ingest.metadata import Metadata, gone, head
 from schemas import names
-from schemas.entries import COUNT_MAX, ENTRIES_MAX
+from schemas.entries import COUNT_MAX, ENTRIES_MAX, as_kept
 from schemas.objects import Gone, KubeVirtView, PoolView, ReplicaSetView, VmiView, VmView
 
 
@@ -202,7 +202,7 @@ def _entries(template: _Template | None) -> str | None:
     marks = (template.metadata if template else None) or _TemplateMetadata()
     if not refers(marks.labels, marks.annotations):
         return None
-    return (marks.annotations or {}).get(names.GPUS_ANNOTATION) or ""
+    return as_kept((marks.annotations or {}).get(names.GPUS_ANNOTATION) or "")
 
 
 def _count(replicas: int | None) -> int:
@@ -218,7 +218,7 @@ def read_vmi(raw: msgspec.Raw | bytes) -> VmiView | Gone:
     owner = vmi.metadata.controller()
     return VmiView(
         **head(vmi.metadata),
-        gpus=vmi.metadata.annotation(names.GPUS_ANNOTATION),
+        gpus=as_kept(vmi.metadata.annotation(names.GPUS_ANNOTATION)),
         policy=vmi.metadata.annotation(names.POLICY_ANNOTATION),
         phase=status.phase,
         node=status.node_name,

@@ -131,12 +131,13 @@ class DropLicence(Effect, frozen=True, tag=ACTION_DROP):
 
 
 class ShowLicence(Effect, frozen=True, tag=ACTION_SHOW):
-    """A class shows whether its licence can be copied (L3)."""
+    """A class shows whether its licence can be copied (L3); `unsaid`: nothing was decided, old complaints go."""
 
     uid: str
     missing: bool
     reason: str
     message: str
+    unsaid: bool = False
 
 
 AnyEffect = (

@@ -190,7 +190,7 @@ def _condition_patch(effect: ShowLicence, found: SeenClass, now: str) -> bytes:
     since = changed_at(known, status, now)
     reason = Licence(effect.reason).value
     fresh = Condition(LICENCE_CONDITION, status, reason, effect.message, since, found.metadata.generation)
-    if known == fresh:
+    if known == fresh or (effect.unsaid and (known is None or known.status is not Truth.TRUE)):
         return b""
     conditions = (*(one for one in before if one.type != LICENCE_CONDITION), fresh)
     ops: list[dict[str, object]] = [{"op": "test", "path": UID_PATH, "value": effect.uid}]

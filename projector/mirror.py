@@ -178,11 +178,15 @@ class Mirror(Generic[V]):
             for item in page.items:
                 bare = _bare.decode(item).metadata
                 named.add((bare.namespace, bare.name))
+                known = self.get(bare.namespace, bare.name)
+                if known is not None and rv_after(known.rv, bare.resource_version):
+                    # Restored with bumped revisions: the list is newer than what is known, and its object older.
+                    self.drop(bare.namespace, bare.name, version)
                 self.put(item)
         for view in self.everything():
             if (view.namespace, view.name) not in named:
                 self.drop(view.namespace, view.name, version)
-        self._version, self._failures, self._complaint = version, 0, ""
+        self._version = version
         self.synced, self.absent = True, False
         self._on_synced()
 
@@ -200,7 +204,13 @@ class Mirror(Generic[V]):
                 self.drop(bare.namespace, bare.name, bare.resource_version)
             elif event.type != "BOOKMARK":
                 self.put(event.object)
-            self._version, self._failures = bare.resource_version or self._version, 0
+            self._version = bare.resource_version or self._version
+            self._follows()
         if rv_after(self._version, (await self._kube.list_page(self.resource, limit=1)).resource_version):
             raise ApiError(_GONE, "Expired", "the API server's versions went back")
+        self._follows()
         await asyncio.sleep(AGAIN_S[0])
+
+    def _follows(self) -> None:
+        """Take the kind for followed again. That it can be listed is not enough: a watch may be what is refused."""
+        self._failures, self._complaint = 0, ""

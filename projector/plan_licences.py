@@ -9,10 +9,13 @@ from projector.plan_held import event_name
 from schemas import decisions as d
 from schemas.decisions import VmiId
 from schemas.kinds import SECRET
-from schemas.objects import Stamp
+from schemas.objects import ClassView, Stamp
+from schemas.reasons import Licence
 
 LicenceEffect = CopyLicence | DropLicence | ShowLicence | Warn
 BLOCKED_REASON = "LicenceNotCopied"
+NOBODY = VmiId("", "", "")
+NOTHING_MISSING = (False, Licence.FOUND.value, "nothing is missing")
 
 
 def licence_effect(decision: LicenceDecision, stamp: Stamp) -> tuple[str, LicenceEffect]:
@@ -26,7 +29,7 @@ def licence_effect(decision: LicenceDecision, stamp: Stamp) -> tuple[str, Licenc
             return lane, DropLicence(VmiId(decision.namespace, "", ""), decision.name, decision.uid)
         case d.LicenceMissing():
             return lane, ShowLicence(
-                VmiId("", "", ""), decision.name, decision.uid, decision.missing, decision.reason, decision.message
+                NOBODY, decision.name, decision.uid, decision.missing, decision.reason, decision.message
             )
         case d.LicenceBlocked():
             about = VmiId(decision.namespace, decision.name, "")
@@ -49,14 +52,21 @@ def open_licences(state: State) -> Iterator[tuple[str, LicenceEffect, Stamp]]:
 
 
 def shown_licences(state: State) -> Iterator[tuple[str, ShowLicence, Stamp]]:
-    """Name what was said of classes and is known to have landed: at a look whether it still stands."""
+    """Name what was said of classes and is known to have landed: at a look whether it still stands.
+
+    Of a class that nothing is said of, nothing is missing: a log that is lost may have said otherwise.
+    """
     yield from _conditions(state, shown=True)
+    for name, view in sorted(state.objects["gpuclasses"].items()):
+        if name not in state.licence_troubles and isinstance(view, ClassView):
+            effect = ShowLicence(NOBODY, name, view.uid, *NOTHING_MISSING, unsaid=True)
+            yield _lane(class_key(name)), effect, Stamp()
 
 
 def _conditions(state: State, *, shown: bool) -> Iterator[tuple[str, ShowLicence, Stamp]]:
     for name, said in sorted(state.licence_troubles.items()):
         if (said.confirmed >= said.stamp) == shown:
-            effect = ShowLicence(VmiId("", "", ""), name, said.uid, said.missing, said.reason, said.message)
+            effect = ShowLicence(NOBODY, name, said.uid, said.missing, said.reason, said.message)
             yield _lane(class_key(name)), effect, said.stamp
 
 

@@ -79,6 +79,14 @@ def _name(index: int, field: str, value: object) -> str:
     return value
 
 
+def as_kept(text: str) -> str:
+    """Return an annotation as views and requests hold it: what is longer than any readable one, cut just beyond that.
+
+    It is malformed either way, and a template's metadata has no other limit than the API server's megabytes.
+    """
+    return text[: TEXT_BYTES_MAX + 1]
+
+
 def is_object_name(text: str) -> bool:
     """Say whether an object of Kubernetes can be called that: what can't be one names nothing that is there."""
     return _NAME.fullmatch(text) is not None

@@ -77,7 +77,6 @@ EPHEMERAL_ANNOTATION: Final = "kubevirt.io/ephemeral-provisioning"
 KUBEVIRT_CONTROLLER_ACCOUNT: Final = "kubevirt-controller"
 SCHEDULABLE_LABEL: Final = "kubevirt.io/schedulable"
 VMI_KIND: Final = "VirtualMachineInstance"
-VM_KIND: Final = "VirtualMachine"
 
 # Cozystack's tenants, as it names them and marks their HelmReleases.
 TENANT_PREFIX: Final = "tenant-"

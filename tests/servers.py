@@ -13,6 +13,8 @@ import pytest_asyncio
 from deploy.local import LocalNats, LocalNatsCluster, NatsServer
 
 LED_SECONDS = 120.0
+_START_SERVERS = {"nats", "nats_cluster", "demo_log"}
+"""Fixtures that start a server: `demo_log` as the command line does."""
 
 
 @pytest_asyncio.fixture
@@ -54,5 +56,5 @@ async def _leader_told(member: NatsServer, stream: str) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that uses a server, so that `-m "not nats"` leaves it out without a mark by hand."""
     for item in items:
-        if {"nats", "nats_cluster"} & set(getattr(item, "fixturenames", ())):
+        if _START_SERVERS & set(getattr(item, "fixturenames", ())):
             item.add_marker("nats")

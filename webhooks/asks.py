@@ -39,6 +39,9 @@ SUBJECTS: dict[type, str] = {
     OrderRequest: "order",
 }
 
+REQUEST_BYTES_MAX = 128 * 1024
+"""Several times what a VMI with all the devices there can be takes; what is logged stays for good."""
+
 WITHDRAW_S = 30.0
 """So long a withdrawal is tried to be published; what it would free, is free after a minute without it (T18)."""
 
@@ -93,6 +96,7 @@ class Asks:
 
         Raises `TurnedAway` with the reason why there is none: nothing was booked for it, or it is withdrawn (T18).
         """
+        _check_length(request)
         if isinstance(request, StartRequest):
             return await self._ask_start(request, deadline)
         refused = self._refusals.again(request)
@@ -217,6 +221,19 @@ class _Step:
         self.doing = doing
         self.begun = False
         self.published = False
+
+
+def _check_length(request: Request) -> None:
+    """Refuse what a tenant wrote so large that its requests would fill the log."""
+    length = len(encode_event(request))
+    if length > REQUEST_BYTES_MAX:
+        raise TurnedAway(
+            "malformed",
+            HTTPStatus.FORBIDDEN,
+            "TooLong",
+            f"what the binder has to know of this takes {length} bytes, more than {REQUEST_BYTES_MAX}: "
+            "name fewer devices, resources, and terms of its node affinity",
+        )
 
 
 def _unanswered(why: str) -> TurnedAway:

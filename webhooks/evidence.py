@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -102,9 +102,12 @@ class FreshReads:
         loop = asyncio.get_running_loop()
         began = loop.time()
         async with self._in_time(deadline):
-            ((classes, claims), home), kubevirt, rivals = await asyncio.gather(
-                self._asked(namespace, named, entitled=entitled), self._kubevirts.get(), self._owners(resources)
-            )
+            kubevirts, every = self._kubevirts.asked(), self._all_classes.asked() if resources else None
+            try:
+                (classes, claims), home = await self._asked(namespace, named, entitled=entitled)
+                kubevirt, rivals = await kubevirts, self._owners(resources, await every if every is not None else [])
+            finally:
+                _leave(kubevirts, every)
         self._took(loop.time() - began)
         there = tuple(view for view in classes.values() if view is not None)
         return Evidence(
@@ -165,6 +168,8 @@ class FreshReads:
         self, namespace: str, named: Named
     ) -> tuple[dict[str, ClassView | None], dict[str, ClaimView | None]]:
         """Read classes and claims side by side, then the claims' own classes; None stands for what does not exist."""
+        if not named.claims:
+            return await self._by_name(named.classes), {}
         classes, found = await asyncio.gather(
             self._by_name(named.classes), asyncio.gather(*(self._claim(namespace, name) for name in named.claims))
         )
@@ -176,7 +181,7 @@ class FreshReads:
         found: dict[str, ClassView | None] = dict.fromkeys(classes)
         # Claims are the tenants': what can't be a name is looked for nowhere, and is part of no path.
         named = [name for name in found if is_object_name(name)]
-        views = await asyncio.gather(*(_shared(self._classes, name, self._class).get() for name in named))
+        views = await asyncio.gather(*(_shared(self._classes, name, self._class).asked() for name in named))
         return found | dict(zip(named, views, strict=True))
 
     async def _class(self, name: str) -> ClassView | None:
@@ -187,10 +192,7 @@ class FreshReads:
         body = await find(self._kube, GPU_CLAIM, namespace, name)
         return _view(self._readers.gpu_claim, body, f"GPUClaim {namespace}/{name}") if body is not None else None
 
-    async def _owners(self, resources: tuple[str, ...]) -> tuple[ClassView, ...]:
-        if not resources:
-            return ()
-        items = await self._all_classes.get()
+    def _owners(self, resources: tuple[str, ...], items: Iterable[msgspec.Raw]) -> tuple[ClassView, ...]:
         views = [_view(self._readers.gpu_class, item, "a GPUClass") for item in items]
         return tuple(sorted((v for v in views if v.resource in resources), key=lambda v: v.name))
 
@@ -267,6 +269,13 @@ def _view(read: Callable[[msgspec.Raw | bytes], _V], body: msgspec.Raw | bytes, 
         return deeply(read, body)
     except (ValueError, *UNREADABLE) as error:
         raise _unread(f"{what} can't be read: {error}") from None
+
+
+def _leave(*asked: asyncio.Future[Any] | None) -> None:
+    """Wait for these no longer; what they may have ended of is looked at, so that it is not reported as forgotten."""
+    for one in asked:
+        if one is not None and not one.cancel() and not one.cancelled():
+            one.exception()
 
 
 def _unread(why: str) -> TurnedAway:

@@ -42,7 +42,7 @@ class RecentRefusals:
 
     def again(self, request: Request) -> Refused | None:
         """Return the refusal of an equal request that is not yet a minute old, addressed to this one."""
-        known = self._kept.get(_essence(request))
+        known = self._known(request)
         if known is None or known.until <= asyncio.get_running_loop().time():
             return None
         known.repeats += 1
@@ -50,11 +50,13 @@ class RecentRefusals:
 
     def counted(self, request: Request) -> Request:
         """Return the request as it goes to the log: with how many equals were refused unlogged before it."""
-        known = self._kept.get(_essence(request))
+        known = self._known(request)
         return request if known is None else replace(request, repeats=known.repeats)
 
     def learn(self, request: Request, answer: Answer) -> None:
         """Remember a refusal, or forget what an admitted request was refused for before."""
+        if not self._kept and not isinstance(answer, Refused):
+            return
         essence = _essence(request)
         self._kept.pop(essence, None)
         if isinstance(answer, Refused):
@@ -62,6 +64,10 @@ class RecentRefusals:
             self._kept[essence] = _Refusal(answer, asyncio.get_running_loop().time() + seconds)
             if len(self._kept) > KEPT_MAX:
                 self._kept.popitem(last=False)
+
+    def _known(self, request: Request) -> _Refusal | None:
+        # While nothing is remembered, which is most often, nothing is compared.
+        return self._kept.get(_essence(request)) if self._kept else None
 
 
 def _essence(request: Request) -> bytes:

@@ -6,19 +6,24 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from schemas.admission import ORDER_PATH, POD_PATH, START_PATH, VMI_PATH, WRITE_PATH
+from webhooks.door import Door, House
 from webhooks.service import Webhooks
 from webhooks.tls import ServingCertificate
 from webhooks.verdicts import Verdict
 
 BODY_BYTES_MAX = 8 * 1024 * 1024
 """Above what the API server itself accepts for an object (3 MB), also when JSON spells it longer."""
+
+CONNECTIONS_MAX = 512
+"""More than a few API servers need, each with a connection for every request under way; 128 MB if all are silent."""
 
 _log = structlog.get_logger()
 
@@ -42,6 +47,7 @@ class Listen(msgspec.Struct, frozen=True):
     read_s: float = 1.5
     drain_s: float = 10.0
     linger_s: float = 0.0
+    connections_max: int = CONNECTIONS_MAX
 
 
 class Server:
@@ -52,13 +58,15 @@ class Server:
         self._certificate = ServingCertificate(listen.certificate, listen.key, listen.client_ca)
         self._draining = False
         self._runners: list[web.AppRunner] = []
+        self._doors: list[Door] = []
+        self._asking: dict[asyncio.Transport | None, bool] = {}
         self._watch: asyncio.Task[None] | None = None
         self.port = 0
         self.metrics_port = 0
 
     async def start(self) -> None:
         """Listen. Raises `OSError` where the address is taken."""
-        app = web.Application(client_max_size=BODY_BYTES_MAX)
+        app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[self._noting()])
         app.router.add_post(VMI_PATH, self._answering(self._webhooks.vmi_verdict))
         app.router.add_post(POD_PATH, self._answering(self._webhooks.pod_verdict))
         app.router.add_post(START_PATH, self._answering(self._webhooks.start_verdict))
@@ -68,7 +76,7 @@ class Server:
         app.router.add_get("/readyz", self._readyz)
         self.port = await self._serve(app, self._listen.port, tls=True)
         if self._listen.metrics_port is not None:
-            metrics = web.Application()
+            metrics = web.Application(middlewares=[self._noting()])
             metrics.router.add_get("/metrics", self._metrics)
             self.metrics_port = await self._serve(metrics, self._listen.metrics_port, tls=False)
         self._watch = asyncio.create_task(self._certificate.watch(self._listen.reload_s))
@@ -92,6 +100,9 @@ class Server:
             self._watch.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watch
+        for door in self._doors:
+            await door.close()
+        self._doors.clear()
         for runner in self._runners:
             await runner.cleanup()
         self._runners.clear()
@@ -117,9 +128,31 @@ class Server:
         await runner.setup()
         self._runners.append(runner)
         context = self._certificate.context if tls else None
-        await web.TCPSite(runner, self._listen.host, port, ssl_context=context).start()
-        taken: tuple[Any, ...] = runner.addresses[0]
-        return int(taken[1])
+        server = runner.server
+        assert server is not None, "it was set up above"
+        house = House(server, lambda: len(server.connections), lambda: self._idle(server))
+        door = Door.open(self._listen.host, port, house, context, self._listen.connections_max)
+        self._doors.append(door)
+        return door.port
+
+    def _idle(self, server: web.Server) -> list[asyncio.Transport]:
+        """Return the connections that nothing is answered for, the oldest first."""
+        standing = (connection.transport for connection in server.connections)
+        return [one for one in standing if isinstance(one, asyncio.Transport) and one not in self._asking]
+
+    def _noting(self) -> Middleware:
+        """Return what knows of each request under way which connection it came by."""
+
+        @web.middleware
+        async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
+            connection = request.transport
+            self._asking[connection] = True
+            try:
+                return await handler(request)
+            finally:
+                self._asking.pop(connection, None)
+
+        return note
 
     def _answering(
         self, verdict: Callable[[bytes], Awaitable[Verdict]]

@@ -39,11 +39,15 @@ class SharedRead(Generic[T]):
 
     async def get(self) -> T:
         """Return what a read found that began after this call. Raises what the read raised."""
+        return await self.asked()
+
+    def asked(self) -> asyncio.Future[T]:
+        """Ask, and return what to await, or to cancel."""
         if self._next is None:
             self._next = asyncio.ensure_future(self._after(self._running))
             self._next.add_done_callback(self._ended)
         # Whoever gives up leaves the read to the others.
-        return await asyncio.shield(self._next)
+        return asyncio.shield(self._next)
 
     async def _after(self, before: "asyncio.Future[T] | None") -> T:
         if before is not None:

@@ -7,7 +7,7 @@ import msgspec
 from binder.rules.gpu_sets import devices_of, mark_of
 from schemas import names
 from schemas.decisions import VmiAdmitted
-from schemas.entries import COUNT_MAX, ENTRIES_MAX, TEXT_BYTES_MAX
+from schemas.entries import COUNT_MAX, ENTRIES_MAX, as_kept
 from schemas.events import VmiRequest
 from webhooks import licence_disk
 from webhooks.evidence import Evidence
@@ -128,7 +128,7 @@ def warnings_of(vmi: Vmi, admitted: VmiAdmitted) -> tuple[str, ...]:
 
 def gpus_text(metadata: Metadata) -> str:
     """Return the GPU annotation; what is longer than any readable one is cut just beyond that length."""
-    return (metadata.annotation(names.GPUS_ANNOTATION) or "")[: TEXT_BYTES_MAX + 1]
+    return as_kept(metadata.annotation(names.GPUS_ANNOTATION) or "")
 
 
 def _text(device: _Device, field: str) -> str:

@@ -40,3 +40,12 @@ class Alert(msgspec.Struct, frozen=True):
                 "runbook_url": f"{RUNBOOK}#{self.name.lower()}",
             },
         }
+
+
+def happened(series: str, by: str = "") -> str:
+    """Return the condition that a counter rose within ten minutes, be it the first time that its labels are met.
+
+    A counter that begins at 1 has not risen for `increase`, which knows no value before: the second would be told.
+    """
+    total = f"sum by ({by}) " if by else "sum"
+    return f"{total}(increase({series}[10m])) > 0 or {total}({series} unless {series} offset 10m) > 0"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from deploy.watching.alert import Alert, Severity
+from deploy.watching.alert import Alert, Severity, happened
 
 _CRITICAL, _WARNING, _INFO = Severity.CRITICAL, Severity.WARNING, Severity.INFO
 _LED = " or ".join(
@@ -147,7 +147,7 @@ INSIDE: Mapping[str, tuple[Alert, ...]] = {
         ),
         Alert(
             "GpubinderAppendsDenied",
-            'sum by (stream) (increase(gpubinder_appends_total{outcome="denied"}[10m])) > 0',
+            happened('gpubinder_appends_total{outcome="denied"}', "stream"),
             0,
             _CRITICAL,
             "NATS refuses messages for {{ $labels.stream }}: the account may not publish them",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from deploy.watching.alert import Alert, Severity
+from deploy.watching.alert import Alert, Severity, happened
 
 _CRITICAL, _WARNING, _INFO = Severity.CRITICAL, Severity.WARNING, Severity.INFO
 _WRONG = "WriteRefused|RequestsMismatch|ForeignGate|ClassNotFound|NoLauncher|NotToldYet"
@@ -74,7 +74,7 @@ OUTSIDE: Mapping[str, tuple[Alert, ...]] = {
         ),
         Alert(
             "GpubinderWriterOfThePast",
-            'sum(increase(gpubinder_writes_total{verdict="behind"}[10m])) > 0',
+            happened('gpubinder_writes_total{verdict="behind"}'),
             0,
             _CRITICAL,
             "A projector writes what a newer decision has overtaken",

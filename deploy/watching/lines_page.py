@@ -42,18 +42,22 @@ _HEAD = """<!-- Drawn from the sources by `make generate`; edits are lost. -->
 
 Lines go to standard error: for people on a terminal, else as JSON, one object a line (`--log-format`, `--log-level`).
 The libraries' own lines come in the same form. Every line has {always}, the logger being the module;
-one of a failure that nobody expected has `exception` too.
+one of a failure that nobody expected has `exception` too. Only the sentence with which a process ends by itself is
+plain text: it is for the person who reads `kubectl describe pod`.
 
 A line about an input says which. `events_seq` is its place in EVENTS, `decisions_seq` the place in DECISIONS of the
 frame that decided it, `namespace`, `vm` and `vmi_uid` whom it is about, `request` the review's uid in the API server's
-audit log. So the story of a VM is what this prints, from all roles' pods:
+audit log. So the story of a VM is what this prints, from all roles' pods, in the order of time:
 
 ```sh
-kubectl logs -n gpubinder-system -l app.kubernetes.io/name=gpubinder --tail=-1 --prefix=false \
-  | jq -c 'select(.namespace == "tenant-a" and .vm == "train-1")'
+kubectl logs -n gpubinder-system -l app.kubernetes.io/name=gpubinder --tail=-1 --prefix=false |
+  jq -cR 'fromjson? | select(.namespace? == "tenant-a" and .vm == "train-1")' | jq -cs 'sort_by(.timestamp)[]'
 ```
 
-and `gpubinder replay --to-event N` shows what was known when input N was decided. While one input is worked on, {about}
+`-R` and `fromjson?` pass over what is no JSON: the lines of nats-server, whose pods have the label too. And
+`gpubinder replay --to-event N` shows what was known when input N was decided.
+
+While one input is worked on, {about}
 stand on each line that is written of it, also where the table does not name them.
 
 No line holds a value of a Secret, of an annotation or of an environment variable: refusals are told by code, reason and

@@ -15,7 +15,7 @@ _UNANSWERED, _ASKED = 'verdict=~"unanswered|failed|unchecked"', 'verdict!="untou
 
 
 def _number(title: str, query: str, colours: Mapping[str, float], unit: str = "short", **more: object) -> Panel:
-    return Panel(title, [(query, "")], unit, 3, Shape.NUMBER, colours=colours, **more)  # type: ignore[arg-type] # words, text
+    return Panel(title, [(query, "")], unit, 3, Shape.NUMBER, colours=colours, **more)  # type: ignore[arg-type]  # options of a panel
 
 
 NOW: Mapping[str, Sequence[Panel]] = {

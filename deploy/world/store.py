@@ -161,14 +161,18 @@ class Store:
         """Return what a restore brings back."""
         return Backup(self.version, {place: dict(c.objects) for place, c in self._collections.items()})
 
-    def restore(self, backup: Backup) -> None:
-        """Go back to a backup: versions start again from there, watches are cut, history is gone (T12)."""
-        self.version = backup.version
+    def restore(self, backup: Backup, *, bump: int = 0) -> None:
+        """Go back to a backup: versions start again from there, watches are cut, history is gone (T12).
+
+        `bump`: so much higher, while each object keeps the version that it had, as `etcdutl snapshot restore
+        --bump-revision` does it.
+        """
+        self.version = backup.version + bump
         self._by_uid.clear()
         self._dependents.clear()
         for place, collection in self._collections.items():
             collection.forget(len(collection.history))
-            collection.forgotten = backup.version
+            collection.forgotten = self.version
             collection.latest = collection.progress = 0
             collection.pages.clear()
             collection.objects = dict(backup.objects.get(place, {}))

@@ -168,17 +168,23 @@ async def test_tls_files_prove_both_sides(tmp_path: Path) -> None:
 
 
 async def test_a_renewed_certificate_serves_the_next_connection(tmp_path: Path) -> None:
-    """The files are read again when the connection is lost: a client outlives its first certificate."""
-    servers, first, second = Authority.new(), Authority.new(), Authority.new()
-    lines = _tls(tmp_path, servers, first)
-    cert, key = _client(tmp_path, first)
+    """The files are read again for each try to connect: a client outlives its first certificate, and the first CA.
+
+    Which side is renewed first does not matter: here it is the server.
+    """
+    first, second = (Authority.new(), Authority.new()), (Authority.new(), Authority.new())
+    lines = _tls(tmp_path, *first)
+    cert, key = _client(tmp_path, first[1])
+    ca = tmp_path / "trusted.pem"
+    ca.write_bytes(first[0].pem)
     async with _running(tmp_path, lines) as server:
-        access = Access((f"tls://127.0.0.1:{server.port}",), ca=tmp_path / "ca.pem", cert=cert, key=key)
+        access = Access((f"tls://127.0.0.1:{server.port}",), ca=ca, cert=cert, key=key)
         async with _connected(access) as connection:
-            _client(tmp_path, second)
-            (tmp_path / "clients.pem").write_bytes(second.pem)
+            _tls(tmp_path, *second)
             server.child.kill()
             await eventually(lambda: true(not connection.connected), "the loss is noticed")
             await asyncio.to_thread(server.start)
+            _client(tmp_path, second[1])
+            ca.write_bytes(second[0].pem)
 
             await eventually(lambda: true(connection.connected), "the connection is back")

@@ -121,7 +121,9 @@ async def test_an_expired_plugin_token_is_renewed_in_time(tmp_path: Path, monkey
 
 async def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
     """The error says which file was looked for and what to do."""
-    with pytest.raises(LoginError, match=f"{tmp_path}/nowhere.*give a kubeconfig that kubectl accepts"):
+    with pytest.raises(
+        LoginError, match=f"{tmp_path}/nowhere: there is no such file; give a kubeconfig that kubectl accepts"
+    ):
         await KubeClient.connect(kubeconfig=str(tmp_path / "nowhere"))
 
 

@@ -59,12 +59,12 @@ async def test_what_was_written_is_never_read_older(linked: LinkedNats) -> None:
     """C62: written through one server, read through a member that missed it: no answer, never the old one."""
     near = await _on_the_leader(linked)
     journal = JetStreamJournal(near)
-    await journal.append(EVENTS, EVENTS_TICK, b"old", message_id="old")
+    await patient(lambda: journal.append(EVENTS, EVENTS_TICK, b"old", message_id="old"))
     member = await _follower(linked)
     far = await connect(Access((member.url,)), pytest.fail, call_seconds=1.0)
     far.doubt = Doubt(_stay)
     beyond = JetStreamJournal(far)
-    assert (await beyond.info(EVENTS)).last == 1
+    assert (await patient(lambda: beyond.info(EVENTS))).last == 1
 
     linked.cut(member)
     await patient(lambda: journal.append(EVENTS, EVENTS_TICK, b"new", message_id="new"))
@@ -105,7 +105,7 @@ async def test_a_client_leaves_a_member_that_answers_nothing(linked: LinkedNats)
     # Of the others it hears from this one.
     far = await connect(Access((member.url,)), pytest.fail, call_seconds=1.0)
     beyond = JetStreamJournal(far)
-    await beyond.info(EVENTS)
+    await patient(lambda: beyond.info(EVENTS))
 
     linked.cut(member)
     stored = await patient(lambda: beyond.append(EVENTS, EVENTS_TICK, b"", message_id="a"))

@@ -178,7 +178,7 @@ class Gate(Pace):
 async def test_what_comes_between_two_frames_shares_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """T5: frames begin at a pace, so that one write and one fsync are for all that came since; in order, none lost."""
     gate, journal = Gate(), MemoryJournal()
-    monkeypatch.setattr("binder.service.Pace", lambda _every_s: gate)
+    monkeypatch.setattr("binder.company.Pace", lambda _every_s: gate)
     async with a_binder(journal) as (binder, _):
         leading = asyncio.create_task(binder.lead())
         for first, last in ((1, 1), (2, 4)):

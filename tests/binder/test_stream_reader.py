@@ -22,6 +22,14 @@ async def _read(journal: JetStreamJournal, stream: str, start: int, until: int) 
     return [message async for run in journal.read(stream, start, until=until) for message in run]
 
 
+async def _took(reader: AsyncIterator[list[Message]], count: int) -> list[int]:
+    """Return the sequences of what a reader gives next, so many: how they come in runs is the server's affair."""
+    got: list[int] = []
+    while len(got) < count:
+        got += [message.sequence for message in await anext(reader)]
+    return got
+
+
 async def _fill(journal: JetStreamJournal, first: int, last: int, body: bytes = b"") -> None:
     parts = [(EVENTS_TICK, body or b"%d" % number) for number in range(first, last + 1)]
     await patient(lambda: journal.append_batch(EVENTS, parts))
@@ -99,7 +107,7 @@ async def test_a_consumer_that_was_removed_is_made_again(stand: NatsStand) -> No
     journal = await stand.fresh()
     await _fill(journal, 1, 3)
     reader = journal.read(EVENTS, 1)
-    assert len(await anext(reader)) == 3
+    assert await _took(reader, 3) == [1, 2, 3]
     connection = await stand.connect()
     consumers: list[str] = []
 
@@ -113,7 +121,7 @@ async def test_a_consumer_that_was_removed_is_made_again(stand: NatsStand) -> No
         await connection.call(f"$JS.API.CONSUMER.DELETE.{EVENTS}.{consumer}", b"")
     await _fill(journal, 4, 5)
 
-    assert [m.sequence for m in await anext(reader)] == [4, 5]
+    assert await _took(reader, 2) == [4, 5]
     await _end(reader)
 
 
@@ -130,7 +138,7 @@ async def test_sequences_used_again_are_not_read_over(
     journal = await stand.fresh()
     await _fill(journal, 1, 3)
     reader = journal.read(EVENTS, 1)
-    assert len(await anext(reader)) == 3
+    assert await _took(reader, 3) == [1, 2, 3]
 
     other = await stand.fresh()
     await _fill(other, 1, again, b"other")
@@ -150,9 +158,11 @@ async def test_a_reader_keeps_a_bounded_number_of_messages(stand: NatsStand, mon
     taken = [m.sequence for _ in range(6) for m in await anext(reader)]
     connection = await stand.connect()
     listed = await connection.call(f"$JS.API.CONSUMER.LIST.{EVENTS}", b"{}")
-    (consumer,) = msgspec.json.decode(listed.data)["consumers"]
+    # More than one where the stream's leader changed meanwhile: the server keeps the former for a while.
+    consumers = msgspec.json.decode(listed.data)["consumers"]
 
-    assert consumer["delivered"]["stream_seq"] <= len(taken) + 3 * RUN_MAX
+    assert consumers
+    assert max(one["delivered"]["stream_seq"] for one in consumers) <= len(taken) + 3 * RUN_MAX
     rest = [m.sequence async for run in reader for m in run]
     assert taken + rest == list(range(1, 10_001))
 
@@ -163,7 +173,8 @@ async def test_big_messages_come_within_the_bytes_asked_for(stand: NatsStand, mo
     monkeypatch.setattr(stream_reader, "_LISTEN_SECONDS", 60.0)
     journal = await stand.fresh()
     for number in range(13):
-        await journal.append(EVENTS, EVENTS_TICK, b"%d" % number * 1_500_000, message_id=f"m{number}")
+        body, name = b"%d" % number * 1_500_000, f"m{number}"
+        await patient(partial(journal.append, EVENTS, EVENTS_TICK, body, message_id=name))
     async with NatsProxy(stand.servers.port) as proxy:
         consumers: set[bytes] = set()
 
@@ -202,6 +213,7 @@ async def test_a_reader_that_is_ended_at_the_moment_of_a_message_ends(
     reading = asyncio.create_task(_read(JetStreamJournal(connection), EVENTS, 1, 1))
     ended, _ = await asyncio.wait({reading}, timeout=SECONDS)
 
-    assert heard == 1
+    # Two where they came in one turn.
+    assert heard
     assert ended == {reading}
     assert reading.cancelled()

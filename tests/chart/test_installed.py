@@ -85,14 +85,13 @@ async def site(
             yield Site(release, one, kubevirt, before)
 
 
-@pytest.fixture(autouse=True)
-def told(site: Site) -> Iterator[None]:
+@pytest_asyncio.fixture(autouse=True, loop_scope="module")
+async def told(site: Site) -> AsyncIterator[None]:
     """Have a test that fails show how the pods' logs end, and leave to the next one no hurt of its own."""
     yield
     sys.stdout.write(site.release.pods.tails())
-    site.release.pods.held.clear()
-    site.release.pods.places.mend()
     site.kubevirt.kubelet.plugin = lambda _: None
+    await hurts.as_it_was(site.release, site.one)
 
 
 async def test_a_gpu_vm_starts_with_the_rights_of_the_chart_alone(site: Site) -> None:

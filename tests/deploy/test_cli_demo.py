@@ -12,6 +12,8 @@ import deploy
 from tests.deploy.command import gpubinder
 from tests.deploy.logs import Kept
 
+pytestmark = pytest.mark.nats
+
 EXAMPLES = Path(deploy.__file__).parent / "examples"
 
 

@@ -23,6 +23,7 @@ from schemas.objects import Stamp
 
 HOME = "gpubinder"
 STAMP = {names.STAMP_ANNOTATION: "3.7.0"}
+CHART_S = {leaving.PART_OF: "gpubinder"}
 LAUNCHER = {names.REFERENCE_LABEL: names.REFERENCE_VALUE}
 
 
@@ -147,9 +148,9 @@ async def test_machines_that_run_or_wait_are_in_the_way(cluster: Cluster) -> Non
 async def test_the_chart_s_deployments_are_stopped_and_no_others(cluster: Cluster) -> None:
     """Scaled to nothing are the Deployments of the chart, in our namespace."""
     for namespace, name, labels in (
-        (HOME, "gpubinder-binder", {leaving.PART_OF: "gpubinder"}),
+        (HOME, "gpubinder-binder", CHART_S),
         (HOME, "somebody-s", {}),
-        ("t", "elsewhere", {leaving.PART_OF: "gpubinder"}),
+        ("t", "elsewhere", CHART_S),
     ):
         await put(cluster, k.DEPLOYMENT, namespace, name, metadata={"labels": labels}, spec={"replicas": 2})
 
@@ -159,6 +160,22 @@ async def test_the_chart_s_deployments_are_stopped_and_no_others(cluster: Cluste
         for place in ((HOME, "gpubinder-binder"), (HOME, "somebody-s"), ("t", "elsewhere"))
     ]
     assert scales == [0, 2, 2]
+
+
+async def test_a_pod_that_ends_is_waited_for_too(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Deployment counts no pod that drains, and one that drains writes its certificates again when they are gone."""
+    monkeypatch.setattr(leaving, "STOP_SECONDS", 0.0)
+    ours = {"app": "gpubinder", "role": "webhooks"}
+    spec = {"replicas": 1, "selector": {"matchLabels": ours}}
+    await put(cluster, k.DEPLOYMENT, HOME, "gpubinder-webhooks", metadata={"labels": CHART_S}, spec=spec)
+    spec = {"containers": [{"name": "main", "image": "x"}]}
+    for name, labels in (("webhooks-1", {**ours, "hash": "5"}), ("somebody-s", {"app": "gpubinder"})):
+        await put(cluster, k.POD, HOME, name, metadata={"labels": labels}, spec=spec)
+
+    with pytest.raises(NotStopped, match=r"^pod webhooks-1 in gpubinder did not stop"):
+        await stop_deployments(cluster.api, HOME)
+    await cluster.api.delete(k.POD, HOME, "webhooks-1")
+    assert await stop_deployments(cluster.api, HOME) == ["gpubinder-webhooks"]
 
 
 async def test_a_role_that_works_on_is_waited_for(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,7 @@ async def test_a_paused_server_answers_once_it_goes_on(nats: LocalNats) -> None:
     assert not finished
 
 
+@pytest.mark.nats
 async def test_a_directory_of_ones_own_is_kept_and_ours_is_removed(tmp_path: Path) -> None:
     """A given directory outlives the server; without one nothing is left behind."""
     async with LocalNats(tmp_path / "mine"):
@@ -121,6 +122,7 @@ async def test_a_cluster_survives_its_leader(nats_cluster: LocalNatsCluster) -> 
     assert bodies == [b"before", b"without"]
 
 
+@pytest.mark.nats
 async def test_a_server_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
     """A start that fails is an error with the end of the server's own log in it."""
     blocker = tmp_path / "nats" / "data"

@@ -13,6 +13,8 @@ from schemas.streams import DECISIONS
 from tests.deploy.command import gpubinder
 from tests.deploy.logs import Kept
 
+pytestmark = pytest.mark.nats
+
 
 async def test_a_second_process_uses_the_first_ones_server(demo_log: Kept, tmp_path: Path) -> None:
     """While one process runs a server over a store, another command works through it."""

@@ -24,6 +24,7 @@ from schemas.decisions import SetBooked, SetClosed, SetOpened, SetPlaced, SetRel
 from schemas.frames import Frame, decode_record
 from schemas.kinds import LEASE, VMI
 from schemas.names import LEASE_PREFIX, SETTING_POLICY, SETTINGS_CONFIGMAP
+from schemas.objects import NodeView
 from schemas.streams import DECISIONS
 from tests.binder.waiting import patient
 from tests.cluster.api import Api, Refused
@@ -108,6 +109,18 @@ class Stack(Tenant):
         await self.api.patch(path, {"webhooks": [one for one in stands["webhooks"] if one["name"] == START_WEBHOOK]})
 
         await self.order("probe", "no-such-class", dryRun="All")
+
+    async def nodes_known(self) -> None:
+        """Wait until the log tells what every node offers: who asks before is told so, in an event that counts."""
+        units_of = self.offers.items()
+
+        async def known() -> bool:
+            views = (await self.told()).objects["nodes"]
+            # A new node has a taint until it is ready.
+            ready = {name: one for name, one in views.items() if isinstance(one, NodeView) and not one.taints}
+            return all(name in ready and set(units) <= set(ready[name].allocatable) for name, units in units_of)
+
+        await eventually(known, f"the log tells of the nodes {', '.join(self.offers)}")
 
     async def policy(self, start_policy: str) -> None:
         """Set the start policy, and wait until the log knows it: VMIs admitted from then on are marked with it."""

@@ -1,5 +1,6 @@
 """Budgets, end to end: a tree of tenants on a real server, its parents' limits, and releases that Flux serves."""
 
+import asyncio
 import json
 import re
 import secrets
@@ -11,16 +12,16 @@ import aiohttp
 import pytest_asyncio
 import yaml
 
-from schemas.kinds import CRD, GPU_BUDGET, HELM_RELEASE, NAMESPACE
+from schemas.kinds import CRD, GPU_BUDGET, GPU_CLAIM, HELM_RELEASE, NAMESPACE
 from schemas.names import APPLICATION_KIND_LABEL, MIRRORED_BUDGET
 from schemas.streams import EVENTS
 from tests.cluster.api import JSON_PATCH, Api, Object, Refused
-from tests.cluster.nodes import L40S
+from tests.cluster.nodes import H100, L40S
 from tests.e2e.stack import Stack
 from tests.e2e.tenant import SECONDS, Tenant, eventually
 
 PAGE = (Path(__file__).parents[2] / "docs/budgets.md").read_text("utf-8")
-CLASS = "gpus.cozystack.io/l40s"
+CLASS, TOTAL = "gpus.cozystack.io/l40s", "gpus.cozystack.io"
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 NAMES = {"kind": HELM_RELEASE.kind, "plural": HELM_RELEASE.plural, "singular": "helmrelease"}
 RELEASES_NAME = f"{HELM_RELEASE.plural}.{HELM_RELEASE.group}"
@@ -52,10 +53,11 @@ class Family:
         self.parent = Tenant(program.api, program.nodes, name)
         self.child = Tenant(program.api, program.nodes, f"{name}-b")
 
-    async def budget(self, tenant: Tenant, **hard: int) -> None:
-        """Give a tenant a budget."""
+    async def budget(self, tenant: Tenant, total: int | None = None, **hard: int) -> None:
+        """Give a tenant a budget, of classes and of all of them together."""
         body = {"apiVersion": GPU_BUDGET.api_version, "kind": GPU_BUDGET.kind, "metadata": {"name": "b"}}
-        spec = {"hard": {f"gpus.cozystack.io/{key}": units for key, units in hard.items()}}
+        whole = {} if total is None else {TOTAL: total}
+        spec = {"hard": whole | {f"gpus.cozystack.io/{key}": units for key, units in hard.items()}}
         await self.api.create(GPU_BUDGET.path(tenant.tenant), body | {"spec": spec})
 
     async def shows(self, tenant: Tenant, usage: str, bound_by: str, name: str = "b") -> Object:
@@ -190,15 +192,48 @@ async def edited(api: Api, path: str, hard: Object) -> Object:
     return await api.get(path) | {"spec": {"hard": hard}}
 
 
-async def test_orders_wait_for_a_budget_and_say_so(program: Stack, family: Family) -> None:
-    """B3: an order beyond the budget is Pending with that reason; it is bound when another is deleted."""
-    await family.budget(family.parent, l40s=1)
-    await family.parent.order("one", "l40s")
-    await family.parent.held("one", "Bound")
-    await family.child.order("two", "l40s")
-    await family.child.held("two", "Pending", "OverBudget")
-    await program.api.delete(f"/apis/cozystack.io/v1alpha1/namespaces/{family.parent.tenant}/gpuclaims/one")
-    await family.child.held("two", "Bound")
+async def test_what_meets_at_a_parents_budget_waits_and_says_so(program: Stack, family: Family) -> None:
+    """B3, C27: at one moment in two children, for the last unit of the parent's: one has it, the other waits for it.
+
+    A budget of the child's own and another class are no help. So it is with a VM that asks for all there is.
+    """
+    api, parent, child = program.api, family.parent, family.child
+    other = Tenant(api, program.nodes, f"{parent.tenant}-c")
+    await api.create(NAMESPACE.path(), {"metadata": {"name": other.tenant}})
+    await program.gpu_class("h100", H100)
+    await program.node("n2", {H100: 8})
+    await family.budget(child, l40s=5)
+    await family.budget(parent, 1)
+    await api.until(GPU_BUDGET.path(parent.tenant, "b"), lambda found: bool((found or {}).get("status")), SECONDS)
+
+    async def bound() -> list[Tenant]:
+        claims = [(one, claim) for one in (child, other) for claim in await one.claims()]
+        return [one for one, claim in claims if (claim.get("status") or {}).get("phase") == "Bound"]
+
+    await asyncio.gather(child.order("one", "l40s"), other.order("one", "h100"))
+    [first] = await eventually(bound, "one of the orders is bound")
+    second = other if first is child else child
+    waits = await second.held("one", "Pending", "OverBudget")
+    assert await bound() == [first]
+    [told] = [one["message"] for one in waits["conditions"] if one["reason"] == "OverBudget"]
+    assert told.startswith(f"budget {parent.tenant}/b allows 1 GPU unit of all classes, 1 is held by {parent.tenant}")
+    await api.delete(GPU_CLAIM.path(first.tenant, "one"))
+    await second.held("one", "Bound")
+    await api.delete(GPU_CLAIM.path(second.tenant, "one"))
+
+    await api.patch(GPU_BUDGET.path(parent.tenant, "b"), {"spec": {"hard": {TOTAL: 2}}})
+    await asyncio.gather(child.vm("vm", [("l40s", 2)]), other.order("two", "h100"))
+    [first] = await eventually(bound, "the VM or the order has its units")
+    if first is other:
+        assert "allows 2 GPU units of all classes" in await child.waiting("vm", "OverBudget")
+        await api.delete(GPU_CLAIM.path(other.tenant, "two"))
+        assert await child.running("vm") == "n1"
+    else:
+        await other.held("two", "Pending", "OverBudget")
+        await child.delete("vm")
+        await other.held("two", "Bound")
+    await api.delete(NAMESPACE.path(name=other.tenant))
+    await api.until(NAMESPACE.path(name=other.tenant), lambda found: found is None, SECONDS)
 
 
 async def test_b1_flux_releases_are_mirrored_where_flux_is_served(program: Stack, family: Family) -> None:

@@ -16,6 +16,7 @@ async def test_twenty_starts_for_nineteen_places(program: Stack) -> None:
     await program.gpu_class("l40s", L40S)
     for number in range(5):
         await program.node(f"n{number}", {L40S: 4 if number else 3})
+    await program.nodes_known()
     await asyncio.gather(*(program.vm(f"vm{number}", [("l40s", 1)]) for number in range(20)))
 
     await _standing(program, pinned=19, gated=1)

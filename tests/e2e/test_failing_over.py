@@ -43,8 +43,12 @@ async def goes_on(program: Stack, took: Took, what: str, since: float) -> None:
     await program.vm("after", [("l40s", 1)])
     await program.pinned("after")
     took(what, since)
-    for role in WORKERS:
-        assert await program.holder(role) == "two"
+
+    async def two_leads_all() -> bool:
+        return all([await program.holder(role) == "two" for role in WORKERS])
+
+    # At once, most often: a lease changes hands anew where a busy machine kept its holder from renewing it.
+    await eventually(two_leads_all, "the standby leads every role")
     await program.running("after")
 
 

@@ -105,6 +105,7 @@ async def test_everything_killed_at_once_goes_on(parts: Stack) -> None:
     await program.apart()
     await program.gpu_class("l40s", L40S)
     await program.node("n1", {L40S: 8})
+    await program.nodes_known()
     await asyncio.gather(*(program.vm(f"vm{number}", [("l40s", 1)]) for number in range(10)))
     await eventually(program.gated, "some launcher is gated")
     for child in program.processes.children.values():

@@ -16,6 +16,7 @@ async def test_sets_land_whole_and_the_next_waits_until_one_ends(program: Stack)
     await program.gpu_class("l40s", L40S)
     await program.node("n1", {L40S_24C: 2})
     await program.node("n2", {L40S: 2})
+    await program.nodes_known()
     await program.vm("vgpu", [("l40s-24c", 2)])
     await program.vm("cards", [("l40s", 2)])
 

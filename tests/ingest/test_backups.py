@@ -87,3 +87,39 @@ async def test_t12_a_restarted_ingest_knows_from_the_log_that_versions_went_back
         opened = [event for _, event in of_kind(again, "nodes") if isinstance(event, SessionOpened)]
     assert [event.rewound for event in opened][-1]
     assert again.folded()["nodes"] == {}
+
+
+async def test_t12_a_server_restored_with_bumped_versions_is_believed() -> None:
+    """Versions only grow, and yet objects are as they were: older than known, in a list that is newer (T12)."""
+    server = ApiServer()
+    put(server, kinds.NODE, "node", "a")
+    put(server, kinds.NODE, "node", "c")
+    backup = server.store.backup()
+    put(server, kinds.NODE, "node", "a", spec__unschedulable=None)
+    put(server, kinds.NODE, "node", "b")
+    server.store.remove(kinds.NODE, "c")
+    async with following(server) as (ingest, leader):
+        await settled(server, leader, ingest)
+    server.store.restore(backup, bump=1000)
+    async with following(server, journal=leader.journal) as (ingest, again):
+        await settled(server, again, ingest)
+        nodes = again.folded()["nodes"]
+        assert again.book.state.sessions["nodes"].rewound
+        assert not again.book.state.sessions["gpuclasses"].rewound
+    assert sorted(nodes) == ["a", "c"]
+    assert isinstance(nodes["a"], NodeView)
+    assert nodes["a"].unschedulable
+
+
+async def test_t12_a_watch_that_a_bumped_restore_cuts_shows_the_world_as_it_is() -> None:
+    """The running ingest is told that its version is forgotten, and lists anew (T12)."""
+    server = ApiServer()
+    put(server, kinds.NODE, "node", "a")
+    backup = server.store.backup()
+    async with following(server) as (ingest, leader):
+        put(server, kinds.NODE, "node", "a", spec__unschedulable=None)
+        await settled(server, leader, ingest)
+        server.store.restore(backup, bump=1000)
+        await settled(server, leader, ingest)
+        put(server, kinds.NODE, "node", "a", spec__unschedulable=None)
+        await settled(server, leader, ingest)

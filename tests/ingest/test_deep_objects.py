@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binder.deep import LEVELS_KEPT, shallow
+from binder.deep import _TOKENS, LEVELS_KEPT, shallow
 from binder.kube import ApiError
 from binder.kube_wire import event, page
 from ingest.sources import Unreadable, watched
@@ -13,6 +13,7 @@ from schemas.kinds import HELM_RELEASE, VM, Resource
 from schemas.names import APPLICATION_KIND_LABEL, BUDGET_TOTAL, GPUS_ANNOTATION, TENANT_KIND
 from schemas.objects import AnyView, Gone, TenantView, VmView
 
+DEEP = LEVELS_KEPT + 3
 LEVELS = 9_900
 """Of an object an API server takes 10,000 at most."""
 
@@ -92,16 +93,31 @@ def test_a_string_that_nothing_ends_hides_what_follows(end: bytes) -> None:
     st.integers(0, LEVELS_KEPT - 50),
 )
 def test_all_that_is_not_too_deep_stays_as_it_was(value: object, levels: int) -> None:
-    """Brackets and quotes within strings are no levels; what is deeper than the last level kept is null."""
+    """Brackets and quotes within strings are no levels; what goes deeper than the last level kept is null."""
     body = msgspec.json.encode(value)
     assert shallow(body) == body
 
-    above = b"[" * levels + b'{"deep":' + b"[" * LEVELS_KEPT + b"]" * LEVELS_KEPT + b',"beside":' + body + b"}"
+    above = b"[" * levels + b'{"deep":' + b"[" * DEEP + b"]" * DEEP + b',"beside":' + body + b"}"
     found = msgspec.json.decode(shallow(above + b"]" * levels))
     for _ in range(levels):
         [found] = found
     assert found["beside"] == value
     assert depth_of(found["deep"]) == LEVELS_KEPT - levels - 1
+
+
+@pytest.mark.parametrize("filler", [b"[],", b"[[]],", b'["",[""]],', b'{"":{}},', b'"",', b" ", b"0,"])
+def test_what_is_low_and_plenty_beside_what_is_deep_is_passed_over_at_once(filler: bytes) -> None:
+    """A body of megabytes that nests deep somewhere is looked through in a few steps, not at each of its brackets."""
+    body = b"[" * DEEP + filler * 100_000 + b"0" + b"]" * DEEP
+
+    assert len(_TOKENS.findall(body)) <= 3 * DEEP
+
+
+def test_an_abyss_is_left_as_it_is() -> None:
+    """What nests deeper than any API server takes is nobody's object: its brackets are not counted to their end."""
+    body = b"[" * (4 << 20) + b"]" * (4 << 20)
+
+    assert shallow(body) is body
 
 
 def depth_of(value: object) -> int:

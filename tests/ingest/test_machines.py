@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from ingest.machines import read_kubevirt, read_pool, read_replica_set, read_vm, read_vmi
+from schemas.entries import TEXT_BYTES_MAX, MalformedEntries, parse_entries
 from schemas.names import GPU_ENTRY_PREFIX
 from schemas.objects import (
     Gone,
@@ -43,6 +44,23 @@ def test_either_mark_makes_a_vm_matter(metadata: object, matters: bool) -> None:
     template = {} if metadata is None else {"metadata": metadata}
 
     assert isinstance(read_vm(seen("vm", spec__template=template)), VmView) == matters
+
+
+def test_an_annotation_longer_than_any_readable_one_is_cut_and_stays_unreadable() -> None:
+    """B2, T5: a template's metadata takes megabytes; of them no view, state or message holds more than is read."""
+    long = GPUS + " " * 3_000_000
+    marks = {"labels": {"cozystack.io/gpu-reference": "true"}, "annotations": {"cozystack.io/gpus": long}}
+    head = {"name": "many", "uid": "u", "resourceVersion": "7", "namespace": "tenant-a"}
+
+    vm = read_vm(seen("vm", spec__template={"metadata": marks}))
+    several = read_replica_set(raw({"metadata": head, "spec": {"template": {"metadata": marks}}}))
+    vmi = read_vmi(seen("vmi", metadata__annotations=marks["annotations"]))
+
+    for view in (vm, several, vmi):
+        assert not isinstance(view, Gone)
+        assert len(view.gpus) == TEXT_BYTES_MAX + 1
+        with pytest.raises(MalformedEntries):
+            parse_entries(view.gpus)
 
 
 def test_nulls_among_a_template_s_marks_hide_nothing() -> None:

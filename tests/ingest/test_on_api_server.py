@@ -1,6 +1,7 @@
 """Ingest on a real API server: forgotten versions, kinds that come late, marks on demand, a large relist."""
 
 import asyncio
+import itertools
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -144,7 +145,9 @@ async def test_d12_kubevirt_may_come_later(control_plane: ControlPlane, client: 
             lambda: len([e for e in leader.published(SessionSynced) if e.kind == "kubevirts"]) > len(sessions), "served"
         )
         await settled(client, ingest, leader)
-        assert len([e for e in leader.published(NotServed) if e.kind == "kubevirts"]) == 1
+        said = [e for _, e in leader.events if isinstance(e, NotServed | SessionSynced) and e.kind == "kubevirts"]
+        # Once each time: a server that takes a CRD up may serve it, and not yet, and serve it again.
+        assert not [pair for pair in itertools.pairwise(said) if all(isinstance(one, NotServed) for one in pair)]
 
 
 async def test_d12_a_pool_is_followed_in_the_version_that_is_served(

@@ -95,7 +95,7 @@ async def test_a_monitor_counts_who_is_ready(scene: Scene) -> None:
         await says(scene, "any", 0, 0, operational=True)
         await be_ready(scene, "db-1")
         await says(scene, "db", 2, 2, operational=True)
-        assert (await workload(scene, "pod-db-1"))["status"]["operational"]
+        await workload(scene, "pod-db-1", lambda one: one["status"]["operational"])
         await scene.kube.delete(POD, scene.namespace, "db-0", grace_seconds=0)
         await says(scene, "db", 1, 1, operational=False)
         await scene.patch(WORKLOAD_MONITOR, "db", {"spec": {"minReplicas": 1}})

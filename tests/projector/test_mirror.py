@@ -10,8 +10,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
+from binder.kube import ApiError
 from deploy.world.apiserver import ApiServer
+from deploy.world.faults import Call, Fault, FaultyKube
 from projector.mirror import AGAIN_S, UNSERVED_S, WATCH_S, Mirror, Mirrored
 from schemas.kinds import CONFIGMAP
 from tests.projector.conftest import new_scene
@@ -190,8 +193,9 @@ async def test_a_kind_that_goes_is_kept_as_known_and_listed_when_it_comes_back(m
 
 
 @pytest.mark.looptime
-async def test_a_server_that_was_restored_is_believed(model: Scene) -> None:
-    """T12: its versions begin below those that are known: it is listed anew, and what it says is news."""
+@pytest.mark.parametrize("bump", [0, 1000])
+async def test_a_server_that_was_restored_is_believed(model: Scene, bump: int) -> None:
+    """T12: its versions begin below those that are known, or far above: it is listed anew, and what it says is news."""
     assert isinstance(model.kube, ApiServer)
     await say(model, "a", "1")
     backup = model.kube.store.backup()
@@ -201,10 +205,39 @@ async def test_a_server_that_was_restored_is_believed(model: Scene) -> None:
         await say(model, "b", "2")
         await time_passes(1)
         assert texts(mirror) == {"a": "2", "b": "2"}
-        model.kube.store.restore(backup)
+        model.kube.store.restore(backup, bump=bump)
         await time_passes(AGAIN_S[1])
 
         assert texts(mirror) == told.shown == {"a": "1"}
+
+
+@pytest.mark.looptime
+async def test_a_watch_that_is_refused_is_told_once_and_asked_for_ever_more_rarely(model: Scene) -> None:
+    """That a kind can be listed makes no refused watch good: it is said, and the server is not listed every moment."""
+    asked: list[str] = []
+    granted = False
+
+    async def plan(call: Call) -> Fault | None:
+        asked.append(call.verb)
+        return Fault(ApiError(403, "Forbidden", "no watch for you")) if call.verb == "watch" and not granted else None
+
+    plain, model.kube = model.kube, FaultyKube(model.kube, plan)
+    await say(model, "a", "1")
+    with capture_logs() as lines:
+        async with mirroring(model) as (mirror, _):
+            await time_passes(20 * AGAIN_S[1])
+            assert texts(mirror) == {"a": "1"}
+            told = [line for line in lines if line["event"] == "the API server refused"]
+            granted = True
+            await time_passes(2 * AGAIN_S[1])
+            model.kube = plain
+            await say(model, "a", "2")
+            await time_passes(1)
+            assert texts(mirror) == {"a": "2"}
+
+    assert [line["remedy"] for line in told] == ["grant list and watch on this resource"]
+    # Each pause is at least half of the longest one, but for the first few, which double.
+    assert asked.count("list_page") < 2 * 20 + 16
 
 
 @given(
@@ -243,7 +276,7 @@ async def _lived(acts: list[tuple[str, int, int]]) -> tuple[dict[str, str], dict
                 case "restore" if amount < 5:
                     backup = model.kube.store.backup()
                 case "restore":
-                    model.kube.store.restore(backup)
+                    model.kube.store.restore(backup, bump=1000 * (amount % 2))
                 case _:
                     await time_passes(amount)
             await time_passes(amount / 10)

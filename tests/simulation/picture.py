@@ -17,6 +17,7 @@ from schemas.kinds import GPU_CLAIM
 from schemas.objects import AnyView, Gone, NodeView, PodView, Stamp, TenantView, rv_after
 from schemas.streams import DECISIONS, EVENTS
 from tests.simulation.held import HeldClaims
+from tests.simulation.sessions import Session
 
 STEP_NS_MAX = 30 * 1_000_000_000
 """What one message adds to logical time at most (T9)."""
@@ -30,20 +31,6 @@ class Booking(msgspec.Struct, frozen=True):
     pod_uid: str
     requests: dict[str, int]
     former: str = ""
-
-
-class Session(msgspec.Struct):
-    """One kind's session. `listing`: what its unfinished list has named; `rv`: how far it has seen."""
-
-    number: int
-    rewound: bool
-    listing: set[str] | None
-    process: int = 0
-    rv: str = ""
-
-    def reach(self, rv: str) -> None:
-        """Note how far the watch has seen."""
-        self.rv = rv if rv and rv_after(rv, self.rv) else self.rv
 
 
 Listener = Callable[[Stamp, d.Decision], None]
@@ -186,6 +173,8 @@ class Picture:
             return
         if session.listing is not None:
             session.listing.add(view.key)
+            if known is not None and not session.rewound and session.went_back(known.rv, view.rv):
+                session.rewound, self.rewinds = True, self.rewinds + 1
         rewound = session.rewound and session.listing is not None
         if known is None or rewound or rv_after(view.rv, known.rv):
             table[view.key] = last_known(known, view) if isinstance(view, TenantView) else view

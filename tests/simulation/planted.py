@@ -40,7 +40,7 @@ def no_fence(patch: pytest.MonkeyPatch) -> None:
 
 def decided_again(patch: pytest.MonkeyPatch) -> None:
     """A new leader decides once more on the last input that the log covers: while it should only replay."""
-    take, inputs = Follower._take, Follower.inputs
+    take, arrived = Follower._take, Follower.arrived
     last: WeakKeyDictionary[Follower, Message] = WeakKeyDictionary()
 
     async def taken(self: Follower, count: int, due: int) -> list[Message]:
@@ -49,13 +49,13 @@ def decided_again(patch: pytest.MonkeyPatch) -> None:
             last[self] = messages[-1]
         return messages
 
-    async def again(self: Follower, most: int) -> list[Message]:
+    async def again(self: Follower) -> None:
         if self in last:
             self.give_back([last.pop(self)])
-        return await inputs(self, most)
+        await arrived(self)
 
     patch.setattr(Follower, "_take", taken)
-    patch.setattr(Follower, "inputs", again)
+    patch.setattr(Follower, "arrived", again)
 
 
 def unit_freed_on_deletion(patch: pytest.MonkeyPatch) -> None:

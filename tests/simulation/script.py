@@ -153,7 +153,7 @@ API: Sort = (
 )
 RESTORES: Sort = (
     (2, lambda _, __: u.Backup()),
-    (1, lambda _, __: u.Restore()),
+    (1, lambda c, _: u.Restore(c.choice((0, 0, 1_000_000)))),
 )
 LOSSES: Sort = ((1, lambda c, _: u.LogLost(_loss(c))),)
 KUBEVIRTS: Sort = ((1, lambda c, _: u.KubeVirtAway(c.choice((2.0, 20.0, 120.0)))),)

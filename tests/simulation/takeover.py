@@ -48,12 +48,12 @@ def lose(world: World, loss: Loss) -> None:
     _begin(world)
 
 
-def go_back(world: World, backup: Backup) -> None:
+def go_back(world: World, backup: Backup, *, bump: int = 0) -> None:
     """Let the API server come back from a backup; one of another generation than the log's is taken over (T4, T12)."""
     before = _anchored(world, "generation")
     world.restored += 1
     world.cluster.kubevirt.start_anew()
-    world.cluster.api.store.restore(backup)
+    world.cluster.api.store.restore(backup, bump=bump)
     if before != _anchored(world, "generation") and not world.stopped:
         whole = world.journal.streams
         _stop(world, _copied(world, {name: stream.last for name, stream in whole.items()}))

@@ -7,7 +7,7 @@ from schemas.reasons import Order
 from tests.binder.scene import Scene
 from tests.simulation.acts.act import Step
 from tests.simulation.acts.budgets import SetBudget
-from tests.simulation.acts.holders import Say
+from tests.simulation.acts.holders import GiveBack, OrderClaim, Say
 from tests.simulation.acts.licences import Entitle, NeedLicence, WriteLicence
 from tests.simulation.acts.machines import Cordon, NodeDown, RemoveNode
 from tests.simulation.acts.tenants import CreateVm, DeleteVm, StopVm
@@ -115,6 +115,22 @@ def test_t12_what_nobody_watches_is_written_again_by_a_server_back_from_a_backup
 
     for steps in (unheard, condition, use):
         assert lived(14, Setting(slices=(4, 0), binders=1, lag_s=1.5, snapshot_every=40), steps).broken is None
+
+
+def test_t12_a_server_restored_with_bumped_versions_is_believed_by_what_it_shows() -> None:
+    """T12: no version goes back, objects do: claims, pins and finalizers of since then are written once more."""
+    steps = [Step(CreateVm(vm=0, ask=1), 0.1), Step(Backup(), 20.0), Step(Restore(bump=1_000_000), 30.0)]
+    held = [Step(OrderClaim(claim=1), 20.0), Step(Backup(), 0.0), Step(GiveBack(claim=1), 20.0)]
+
+    for acts in (steps, [*held, Step(Restore(bump=1_000_000), 30.0)]):
+        assert lived(14, Setting(slices=(4, 0), binders=1, schedule_s=4.0, snapshot_every=40), acts).broken is None
+
+
+def test_l3_what_a_lost_log_said_of_a_licence_is_taken_back() -> None:
+    """L3, T4: the next log knows nothing of it, and the class says no more that its licence is missing."""
+    steps = [Step(NeedLicence(), 10.0), Step(LogLost(Loss()), 0.0), Step(NeedLicence(needs=False), 1.0)]
+
+    assert lived(14, Setting(slices=(4, 0), binders=1, snapshot_every=40), steps).broken is None
 
 
 def test_t11_a_late_opening_of_an_older_process_opens_nothing() -> None:

@@ -160,6 +160,13 @@ class Story(StartWords, WriteWords):
         """`terminate POD`: it is being deleted, and its containers have not ended."""
         return self.scene.show(replace(self._pod(words.names[0]), deleting=True))
 
+    def do_disown(self, words: Words) -> Iterable[d.Decision]:
+        """`disown POD [VMI]`: somebody edits its owner references: nobody's, or another VMI's."""
+        name, other = (*words.names, "")[:2]
+        owner = self._vmi(other) if other else None
+        uid, called = (owner.uid, owner.name) if owner else ("", "")
+        return self.scene.show(replace(self._pod(name), owner_uid=uid, owner_name=called))
+
     def do_run(self, words: Words) -> Iterable[d.Decision]:
         """`run POD`: its containers were started."""
         return self.scene.show(replace(self._pod(words.names[0]), phase="Running", ran=True))

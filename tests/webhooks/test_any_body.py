@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from binder.book import Book
 from binder.state import empty_state
 from schemas.admission import SCALE, UPDATE
-from schemas.kinds import GPU_CLAIM, POD, VM, VM_POOL, VMI, Resource
+from schemas.kinds import GPU_CLAIM, POD, VM, VM_POOL, VMI, VMI_REPLICA_SET, Resource
+from tests.webhooks.declaring import claim, pool, replica_set, scale, vm
 from tests.webhooks.given import Obj, launcher, opened, review, vmi
-from tests.webhooks.test_budget_desk import Bookkeeper, claim, pool, scale, vm
+from tests.webhooks.test_budget_desk import Bookkeeper
 from webhooks.service import Patience
 from webhooks.verdicts import Verdict
 
@@ -98,6 +99,7 @@ DOORS = {
     "a VM": Door("write_verdict", VM, vm(1), open_=True),
     "a VM that changes": Door("write_verdict", VM, vm(2), vm(1), {"operation": UPDATE}, open_=True),
     "a pool": Door("write_verdict", VM_POOL, pool(2), open_=True),
+    "a replica set": Door("write_verdict", VMI_REPLICA_SET, replica_set(2), open_=True),
     "a bare VMI": Door("write_verdict", VMI, vmi(), open_=True),
     "a scale": Door("write_verdict", VM_POOL, scale(3), scale(1), SCALING, open_=True),
     "an order": Door("order_verdict", GPU_CLAIM, claim()),
@@ -142,6 +144,24 @@ def test_any_review_is_answered(door: Door) -> None:
     @given(bodies(door))
     def each(body: Obj) -> None:
         _answered(door, _encoded(body))
+
+    each()
+
+
+FILLERS = st.sampled_from([b"", b"[],", b"[[]],", b'["",[""]],', b'"[{",', b'{"a":', b'"', b"\\", b'{"a":[{}]},'])
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_any_nesting_is_answered(door: Door) -> None:
+    """Brackets by the thousands, alone or within a review, closed or not, with anything between: told so."""
+    whole = _encoded(review(copy.deepcopy(door.body), door.resource, **door.more))
+    head, tail = whole.split(b'"request":{', 1)
+
+    @EXAMPLES
+    @given(st.integers(0, 30_000), FILLERS, st.integers(0, 2000), st.booleans(), st.booleans())
+    def each(levels: int, filler: bytes, count: int, closed: bool, within: bool) -> None:
+        nest = b"[" * levels + filler * count + b"0" + b"]" * (levels if closed else 0)
+        _answered(door, head + b'"request":{"deep":' + nest + b"," + tail if within else nest)
 
     each()
 

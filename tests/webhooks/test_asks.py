@@ -130,6 +130,18 @@ async def test_without_nats_no_start(desk: Desk) -> None:
     assert "NATS did not take the request in time" in answer.message
 
 
+async def test_a_tenant_s_megabytes_are_not_logged(desk: Desk) -> None:
+    """T5, T13: what names devices without end is refused with a sentence, and the log holds nothing of it."""
+    before = len(desk.journal.streams[EVENTS].messages)
+    forged = [{"name": f"gpubinder-{number}", "deviceName": "x" * 300} for number in range(1000)]
+
+    answer = await desk.vmi(vmi(devices={"gpus": forged}))
+
+    assert (answer.allowed, answer.code, answer.reason) == (False, 403, "TooLong")
+    assert "name fewer devices" in answer.message
+    assert len(desk.journal.streams[EVENTS].messages) == before
+
+
 async def test_a_request_that_is_too_big_is_refused(desk: Desk) -> None:
     """A refusal of the journal itself is passed on (T5)."""
     journal = Flaky(ValueError("stream: too big"))

@@ -15,10 +15,11 @@ from schemas.admission import CREATE, SCALE, UPDATE
 from schemas.decisions import Decision
 from schemas.events import AnyEvent, OrderRequest, WriteRequest, decode_event
 from schemas.frames import Epoch, encode_record
-from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, KUBEVIRT, VM, VM_POOL, VMI, Resource
+from schemas.kinds import CONFIGMAP, GPU_CLAIM, GPU_CLASS, KUBEVIRT, VM, VM_POOL, VMI, VMI_REPLICA_SET, Resource
 from schemas.names import BUDGET_CLASS_PREFIX, SETTING_CONTROLLERS, SETTINGS_CONFIGMAP, TEMPLATE_LABEL
-from schemas.objects import BudgetView, PoolView, VmView
+from schemas.objects import BudgetView, PoolView, ReplicaSetView, VmView
 from schemas.streams import DECISIONS, DECISIONS_EPOCH
+from tests.webhooks.declaring import claim, pool, replica_set, scale, vm
 from tests.webhooks.given import Clerk, Desk, Obj, Said, gpus, opened, review, said, until, vmi
 from webhooks.service import Patience
 
@@ -50,38 +51,6 @@ async def books() -> AsyncIterator[Desk]:
         budget = BudgetView("b", "u", "1", "tenant-a", hard={L40S: 4})
         desk.clerk.book.store("gpubudgets", budget.key, budget)
         yield desk
-
-
-def vm(count: int, **metadata: object) -> Obj:
-    """Return a VM of so many units, with a password in it."""
-    template = vmi(gpus({"className": "l40s", "count": count}))
-    head = {"name": "vm1", "uid": "u1", "resourceVersion": "7", **metadata}
-    body = {"template": {"metadata": template["metadata"], "spec": template["spec"]}}
-    return {"apiVersion": VM.api_version, "kind": VM.kind, "metadata": head, "spec": body}
-
-
-def pool(replicas: int | None, **metadata: object) -> Obj:
-    """Return a pool of VMs of two units each."""
-    head = {"name": "pool", "namespace": "tenant-a", **metadata}
-    spec = {"replicas": replicas, "selector": {}, "virtualMachineTemplate": {"spec": vm(2)["spec"]}}
-    return {"apiVersion": VM_POOL.api_version, "kind": VM_POOL.kind, "metadata": head, "spec": spec}
-
-
-def scale(replicas: int) -> Obj:
-    """Return a Scale, which shows no template."""
-    return {
-        "apiVersion": "autoscaling/v1",
-        "kind": "Scale",
-        "metadata": {"name": "pool"},
-        "spec": {"replicas": replicas},
-    }
-
-
-def claim(count: int = 1, gpu_class: str = "l40s", **labels: str) -> Obj:
-    """Return an order."""
-    spec = {"className": gpu_class, "count": count}
-    head = {"name": "c", "namespace": "tenant-a", "labels": labels}
-    return {"apiVersion": GPU_CLAIM.api_version, "kind": GPU_CLAIM.kind, "metadata": head, "spec": spec}
 
 
 async def written(desk: Desk, obj: Obj, resource: Resource = VM, **changes: Any) -> Said:  # noqa: ANN401 - any JSON
@@ -168,14 +137,17 @@ async def test_t20_a_scale_is_judged_by_its_owners_template(books: Desk) -> None
     assert (first.kind, first.view.replicas, first.before.replicas) == (VM_POOL.plural, 3, 1)
 
 
-async def test_a_pool_that_does_not_say_has_one(books: Desk) -> None:
-    """B2: replicas that are not set are one, as KubeVirt takes it."""
-    await written(books, pool(None), VM_POOL)
-    [request] = asked(books)
+async def test_what_does_not_say_how_many_has_one(books: Desk) -> None:
+    """B2: replicas of a pool or a replica set that are not set are one, as KubeVirt takes it."""
+    for resource, some in ((VM_POOL, pool), (VMI_REPLICA_SET, replica_set)):
+        assert (await written(books, some(None), resource)).allowed
+        assert (await written(books, some(3), resource)).reason == "OverBudget"
+    one, _, other, _ = asked(books)
 
-    assert isinstance(request, WriteRequest)
-    assert isinstance(request.view, PoolView)
-    assert request.view.replicas == 1
+    for request, view in ((one, PoolView), (other, ReplicaSetView)):
+        assert isinstance(request, WriteRequest)
+        assert isinstance(request.view, view)
+        assert request.view.replicas == 1
 
 
 async def test_what_asks_for_nothing_is_not_asked_about(books: Desk) -> None:

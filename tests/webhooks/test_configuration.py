@@ -5,9 +5,13 @@ from base64 import b64decode
 import pytest
 
 from webhooks.configuration import Service, webhook_configuration
+from webhooks.registration import configurations
 from webhooks.service import Patience
+from webhooks.writes import NOT_GOING
 
 AT = Service("cozy-gpubinder", "gpubinder-webhooks")
+BUDGETS = "budgets.gpubinder.cozystack.io"
+CREATED, WRITTEN = ["CREATE"], ["CREATE", "UPDATE"]
 
 
 def test_only_starts_with_gpus_reach_us() -> None:
@@ -35,6 +39,47 @@ def test_how_we_are_asked() -> None:
         assert webhook["reinvocationPolicy"] == "IfNeeded"
         assert webhook["admissionReviewVersions"] == ["v1"]
         assert Patience().answer_s < webhook["timeoutSeconds"] <= 10
+
+
+RULES = {
+    "vmis.gpubinder.cozystack.io": ("kubevirt.io", "virtualmachineinstances", CREATED),
+    "pods.gpubinder.cozystack.io": ("", "pods", CREATED),
+    "starts.gpubinder.cozystack.io": ("kubevirt.io", "virtualmachineinstances", CREATED),
+    "orders.gpubinder.cozystack.io": ("cozystack.io", "gpuclaims", CREATED),
+    f"virtualmachines.{BUDGETS}": ("kubevirt.io", "virtualmachines", WRITTEN),
+    f"virtualmachineinstances.{BUDGETS}": ("kubevirt.io", "virtualmachineinstances", WRITTEN),
+    f"virtualmachineinstancereplicasets.{BUDGETS}": ("kubevirt.io", "virtualmachineinstancereplicasets", WRITTEN),
+    f"virtualmachineinstancereplicasets-scale.{BUDGETS}": (
+        "kubevirt.io",
+        "virtualmachineinstancereplicasets/scale",
+        ["UPDATE"],
+    ),
+    f"virtualmachinepools.{BUDGETS}": ("pool.kubevirt.io", "virtualmachinepools", WRITTEN),
+    f"virtualmachinepools-scale.{BUDGETS}": ("pool.kubevirt.io", "virtualmachinepools/scale", ["UPDATE"]),
+}
+
+
+def test_each_webhook_is_asked_what_it_can_answer_and_waited_for_longer_than_it_waits() -> None:
+    """T19, T20, C24, C25: all of them; budgets fail open and ask nothing about what goes, the others fail closed.
+
+    Nobody is asked about a deletion or a status. We give up before the API server does, whatever we are asked.
+    """
+    hooks = [hook for _, body in configurations(AT, b"ca", "gpus") for hook in body["webhooks"]]
+    found = {}
+    for hook in hooks:
+        [rule] = hook["rules"]
+        [group], [resource] = rule["apiGroups"], rule["resources"]
+        found[hook["name"]] = (group, resource, rule["operations"])
+        opens = hook["name"].endswith(BUDGETS)
+        ours = Patience().unchecked_s if opens else Patience().answer_s
+        assert (hook["failurePolicy"], rule["scope"]) == ("Ignore" if opens else "Fail", "Namespaced")
+        assert ours < hook["timeoutSeconds"] <= 10
+        assert Patience().evidence_s <= ours
+        assert (hook["sideEffects"], hook["matchPolicy"]) == ("NoneOnDryRun", "Equivalent")
+        assert hook["admissionReviewVersions"] == ["v1"]
+        conditions = {one["name"]: one["expression"] for one in hook.get("matchConditions", ())}
+        assert (conditions.get(NOT_GOING) == "!has(object.metadata.deletionTimestamp)") is opens
+    assert found == RULES
 
 
 def test_we_are_called_after_kubevirts_mutator() -> None:

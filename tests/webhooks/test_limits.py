@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from tests.webhooks.declaring import vm
 from tests.webhooks.given import Desk, opened, until, vmi
-from tests.webhooks.test_budget_desk import vm, written
+from tests.webhooks.test_budget_desk import written
 from webhooks.limits import NamespaceLimit
 from webhooks.reviews import TurnedAway
 from webhooks.service import Patience

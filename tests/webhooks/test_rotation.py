@@ -66,9 +66,8 @@ async def test_certificates_are_renewed_under_load(
             seen = Seen()
             async with _beside([door.keep() for door in doors]), _beside([_asking(standing, seen) for _ in range(3)]):
                 async with asyncio.timeout(SECONDS):
-                    while len(seen.authorities) < 3 or len(seen.serials) < 5:
-                        await _meet(api, standing.port, seen)
-            assert seen.answered >= 20
+                    while len(seen.authorities) < 3 or len(seen.serials) < 5 or seen.answered < 20:
+                        await _meet_in_time(api, standing.port, seen)
             secret = await api.get(SECRET.path(system, WEBHOOK_TLS_SECRET))
             assert set(secret["data"]) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
     finally:
@@ -107,6 +106,17 @@ async def _met(api: Api, port: int) -> bool:
     except ssl.SSLCertVerificationError:
         return False
     return True
+
+
+async def _meet_in_time(api: Api, port: int, seen: Seen) -> None:
+    """Meet; who was kept from it for so long that authorities may have changed meanwhile has to read again."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    try:
+        await _meet(api, port, seen)
+    except ssl.SSLCertVerificationError:
+        if loop.time() - began < LIVES.overlap.total_seconds() / 2:
+            raise
 
 
 async def _meet(api: Api, port: int, seen: Seen) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import io
+import ssl
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -71,6 +73,29 @@ async def test_plain_words_on_the_tls_port_harm_nobody(stand: Stand) -> None:
 
     async with stand.client() as client:
         assert (await ask(client, stand.url)).allowed
+
+
+@pytest.mark.parametrize("handshakes", [False, True], ids=["silent", "idle"])
+async def test_whoever_connects_takes_no_more_than_a_place(desk: Desk, tmp_path: Path, *, handshakes: bool) -> None:
+    """A flood of connections, before their handshake or after it: the oldest go, and the API server is answered."""
+    most = 8
+    async with standing(desk, tmp_path, connections_max=most) as stand, stand.client(keep_alive=False) as client:
+        trust = ssl.create_default_context(cadata=stand.bundle.decode()) if handshakes else None
+        name = "localhost" if handshakes else None
+        ends = [
+            await asyncio.open_connection("127.0.0.1", stand.server.port, ssl=trust, server_hostname=name)
+            for _ in range(3 * most)
+        ]
+
+        answers = [await ask(client, stand.url) for _ in range(2)]
+
+        # Each was told in its turn that it is over: nobody waits for a handshake's or an idle connection's end.
+        for reader, _ in ends[:most]:
+            with suppress(ConnectionError):
+                assert not await reader.read()
+        for _, writer in ends:
+            writer.transport.abort()
+    assert all(answer.allowed for answer in answers)
 
 
 async def test_readiness_tells_the_parts_apart(

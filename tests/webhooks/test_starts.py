@@ -96,6 +96,15 @@ async def test_a_start_asks_for_no_less_than_nothing() -> None:
         assert [one.launcher.requests for one in requests(desk)] == [{}, {"cpu": 1000}]
 
 
+async def test_a_start_under_a_generated_name_is_booked_under_it() -> None:
+    """T17: of a replica set's VMI the review has no name; the object that will be stored has one."""
+    async with opened() as desk:
+        answer = await start(desk, stored(), name="")
+
+        [asked] = requests(desk)
+        assert (answer.allowed, asked.vmi, asked.asked.name) == (True, WHO, "vm1")
+
+
 @pytest.mark.parametrize("policy", ["Wait", "Schedule", ""])
 async def test_other_policies_are_not_asked_about(policy: str) -> None:
     """T18: only Refuse books at admission, whatever the API server's match condition lets through."""

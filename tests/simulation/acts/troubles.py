@@ -155,13 +155,15 @@ class Backup(Act, frozen=True):
 
 
 class Restore(Act, frozen=True):
-    """The API server comes back from that backup (T12)."""
+    """The API server comes back from that backup, with versions so much higher where they are bumped (T12)."""
+
+    bump: int = 0
 
     @override
     def begin(self, world: World) -> None:
         """Go back in time."""
         if world.backup is not None:
-            go_back(world, world.backup)
+            go_back(world, world.backup, bump=self.bump)
 
 
 class KubeVirtAway(Act, frozen=True):

@@ -23,6 +23,7 @@ spec:
     - name: {{ $account }}
       image: {{ include "gpubinder.image" $root }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+      terminationMessagePolicy: FallbackToLogsOnError
       args: {{- index . 4 | toYaml | nindent 8 }}
       env:
         {{- include "gpubinder.env" $root | nindent 8 }}
