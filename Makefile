@@ -68,9 +68,14 @@ lock: ## take the newest versions that pyproject.toml allows into requirements-d
 	@mv .venv/lock/new requirements-dev.lock && rm -rf .venv/lock
 	@$(MAKE) --no-print-directory .venv && $(BIN)/python -m tests.house.runtime_lock
 
-image: requirements.lock ## build the container image, where docker or podman is at hand
-	@engine=$$(command -v docker || command -v podman) || { echo "make: no docker and no podman here" >&2; exit 1; }; \
-	  "$$engine" build --tag gpubinder:$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) .
+image: ## build the container image, with docker, podman or buildah: the first that answers
+	@engine="$(ENGINE)"; for one in docker podman buildah; do \
+	  [ -n "$$engine" ] || ! "$$one" info >/dev/null 2>&1 || engine=$$one; done; \
+	  [ -n "$$engine" ] || { echo "make: no docker, podman or buildah answers here; name one: make image ENGINE=/path" >&2; exit 1; }; \
+	  version=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) && revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown) && \
+	  echo "==> building gpubinder:$$version with $$engine" && \
+	  "$$engine" build $(ENGINE_FLAGS) --tag "gpubinder:$$version" --label "org.opencontainers.image.version=$$version" \
+	    --label "org.opencontainers.image.revision=$$revision" .
 
 clean: ## remove the environment and every cache
 	@rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

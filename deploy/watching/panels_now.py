@@ -95,12 +95,14 @@ NOW: Mapping[str, Sequence[Panel]] = {
             "Not written yet",
             "max(gpubinder_writes_open)",
             {GOOD: 0, SLOW: 50},
+            nothing="no projector",
             text="Decisions on their way to the cluster (GpubinderProjectorBehind).",
         ),
         _number(
             "Writes refused",
             "max(gpubinder_writes_again)",
             {GOOD: 0, SLOW: 1},
+            nothing="no projector",
             text="Decisions that the API server does not take (GpubinderWritesRefused).",
         ),
         _number(

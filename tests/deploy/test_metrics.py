@@ -132,6 +132,8 @@ async def test_what_is_written_and_stored_is_counted(staged: Stage) -> None:
     assert scrape.value("gpubinder_append_waiting_seconds") == 0
     placed = scrape.value("gpubinder_sets", standing="placed")
     assert scrape.value("gpubinder_writes_total", action="set", verdict="landed") >= placed
+    for action in ("set", "held"):
+        assert scrape.value("gpubinder_writes_total", action=action, verdict="behind") == 0
     assert scrape.value("gpubinder_api_requests_total", verb="create", code="200") > 0
     assert scrape.value("gpubinder_admission_reviews_total", webhook="pods", verdict="admitted") == 8
     assert scrape.value("gpubinder_decide_seconds_count") == scrape.value("gpubinder_frames_total")

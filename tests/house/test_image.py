@@ -1,10 +1,12 @@
 """The image is looked at without an engine: from the lock, pinned, as nobody, with no more than it needs."""
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from packaging.utils import canonicalize_name
 
 from tests.house.runtime_lock import DEVELOPMENT, LOCK, closure
@@ -35,10 +37,10 @@ def test_it_runs_as_nobody() -> None:
 
 
 def test_its_base_is_pinned() -> None:
-    """One base, by its whole version."""
+    """One base, by its whole version, and by its registry: podman asks none where it is not told."""
     (base,) = instructions("ARG")
 
-    assert re.fullmatch(r"PYTHON_IMAGE=python:3\.\d+\.\d+-slim-\w+", base)
+    assert re.fullmatch(r"PYTHON_IMAGE=docker\.io/library/python:3\.\d+\.\d+-slim-\w+", base)
     assert all(line.startswith("${PYTHON_IMAGE}") for line in instructions("FROM"))
 
 
@@ -63,9 +65,69 @@ def test_the_runtime_lock_is_part_of_the_development_lock() -> None:
 
 
 def test_packages_come_from_the_lock_alone() -> None:
-    """Nothing is resolved while the image is built: each install is told exactly what, or held to the lock."""
-    installs = re.findall(r"pip (?:install|wheel) [^&]*", DOCKERFILE.replace("\\\n", " "))
+    """Nothing is resolved while the image is built, not even what builds: each install is told exactly what to take."""
+    steps = re.split(r"&&|\n", DOCKERFILE.replace("\\\n", " "))
+    installs = [step for step in steps if re.search(r"\bpip (--python \S+ )?(install|wheel) ", step)]
+    (tools,) = [step for step in installs if "--constraint requirements-dev.lock" in step]
+    locked = {pin.split("==")[0] for pin in DEVELOPMENT.read_text("utf-8").splitlines() if "==" in pin}
+    asked = tools.partition("requirements-dev.lock")[2].split()
 
-    assert installs
+    assert len(installs) == 5
     for one in installs:
-        assert "--no-deps" in one or "--constraint requirements-dev.lock" in one, one
+        assert one == tools or "--no-deps" in one, one
+        # Else pip fetches the newest builder for what has no wheel.
+        assert one == tools or re.search(r"--no-build-isolation|--only-binary :all:|--no-index", one), one
+    assert all(word in locked or re.fullmatch(r"[\w-]+==[\d.]+", word) for word in asked), asked
+
+
+def test_nothing_in_it_installs_or_makes_root() -> None:
+    """What runs has no pip, no second way to it, and no file that makes its caller root; it comes last, after that."""
+    last = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
+
+    for words in ("pip uninstall --yes", "setuptools wheel pip", "/ensurepip", "-perm /6000", "chmod a-s"):
+        assert words in last
+    assert last.index("RUN ") < last.index("USER ")
+    assert "pip install" not in last
+
+
+def test_it_is_the_same_when_built_again() -> None:
+    """Bytecode holds no times, and sets stand in it in one order."""
+    assert "PYTHONHASHSEED=0" in DOCKERFILE
+    assert "--invalidation-mode unchecked-hash" in DOCKERFILE
+    assert all("--no-compile" in one for one in re.findall(r"pip --python \S+ install [^&]*", DOCKERFILE))
+
+
+def test_the_chart_runs_it_as_its_own_user() -> None:
+    """User and group of the pods are those of the image, its root is read-only, and what it writes to is a volume."""
+    chart = ROOT / "deploy" / "chart" / "templates"
+    user, group = instructions("USER")[-1].split(":")
+    security = (chart / "_helpers.tpl").read_text("utf-8")
+
+    assert f"runAsUser: {user}\nrunAsGroup: {group}\n" in security
+    assert "readOnlyRootFilesystem: true" in security
+    assert f"HOME={instructions('WORKDIR')[-1]}\n" in DOCKERFILE
+    for file in ("deployments.yaml", "jobs/_pod.tpl", "nats/servers.yaml"):
+        assert f"mountPath: {instructions('WORKDIR')[-1]}}}" in (chart / file).read_text("utf-8"), file
+
+
+@pytest.mark.parametrize("answers", ["docker", "podman", "buildah", ""])
+def test_make_image_takes_the_engine_that_answers(answers: str, tmp_path: Path) -> None:
+    """A client whose engine does not answer is passed over; where none answers, it says so."""
+    for name in ("docker", "podman", "buildah"):
+        fake = tmp_path / name
+        fake.write_text(f'#!/bin/sh\n[ {name} = "{answers}" ] && echo {name} "$@"\n')
+        fake.chmod(0o755)
+    ran = subprocess.run(
+        ["make", "--no-print-directory", "image", "MAKEFLAGS="],
+        cwd=ROOT,
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ran.returncode == 0) == bool(answers), ran.stderr
+    if answers:
+        assert f"{answers} build --tag gpubinder:" in ran.stdout
+    else:
+        assert "make: no docker, podman or buildah answers here" in ran.stderr
