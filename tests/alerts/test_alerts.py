@@ -28,6 +28,9 @@ PREFIX = "gpubinder_"
 CASES: Mapping[str, Case] = {
     "NotScraped": Case({"gpubinder_": "", "up{}": steady(1)}, ("NoLeader", "NoWebhooks")),
     "NoLeader": Case({f'gpubinder_leading{{{ONE},role="binder"}}': ends(1)}),
+    "NotReady": Case(
+        {'kube_deployment_status_replicas_available{namespace="home",deployment="gpubinder-ingest"}': then(2, 0)}
+    ),
     "TwoLeaders": Case({f'gpubinder_leading{{{TWO},role="binder"}}': then(0, 1)}),
     "Stopped": Case({f'gpubinder_stopped{{{TWO},why="BrokenLog"}}': "_x30 1x3 stale"}),
     "Behind": Case({f'gpubinder_lag_seconds{{{pod},stage="decide"}}': "0x20 0+30x200" for pod in (ONE, TWO)}),
@@ -101,11 +104,12 @@ def test_an_alert_fires_on_what_it_is_about(name: str) -> None:
 def test_alerts_ask_for_metrics_that_exist() -> None:
     """Every series that a rule names is listed, with the labels that it asks for."""
     names = {one.name: set(one.labels) for one in METRICS}
+    names |= {"kube_deployment_status_replicas_available": {"namespace", "deployment"}}
     names |= {f"{one.name}_bucket": {*one.labels, "le"} for one in METRICS if one.kind is Kind.HISTOGRAM}
     for file in engine.rule_files():
         for group in yaml.safe_load(file.read_text())["groups"]:
             for rule in group["rules"]:
-                asked = re.findall(r"(gpubinder_\w+)(?:\{([^}]*)\})?", rule["expr"])
+                asked = re.findall(r"((?:gpubinder|kube)_\w+)(?:\{([^}]*)\})?", rule["expr"])
                 assert asked
                 for name, labels in asked:
                     assert set(re.findall(r"(\w+)[=!]", labels)) <= names[name], rule["alert"]

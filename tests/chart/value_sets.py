@@ -16,7 +16,7 @@ VALUE_SETS: Final[dict[str, dict[str, Any]]] = {
     # As it comes: GPUs on, a NATS of our own, certificates made by the webhooks.
     "default": {},
     # GPUs off: finalizers and usage records are served, and nothing else is there.
-    "disabled": {"enabled": False},
+    "disabled": {"enabled": False, "metrics": {"alerts": {"enabled": True}}},
     # A NATS of the operator's, with credentials files and TLS; certificates of the operator's.
     "own-nats": {
         **SECRET_CERTIFICATE,
