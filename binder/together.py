@@ -16,3 +16,17 @@ async def together(*parts: Callable[[], Awaitable[None]]) -> None:
     for result in results:
         if isinstance(result, Exception):
             raise result
+
+
+async def until(ending: asyncio.Event, part: Callable[[], Awaitable[None]]) -> None:
+    """Run a part that has no end until something is about to end, then rest until cancelled. Raises what it raises."""
+    doing, told = asyncio.ensure_future(part()), asyncio.ensure_future(ending.wait())
+    try:
+        await asyncio.wait({doing, told}, return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            await doing
+    finally:
+        for task in (doing, told):
+            task.cancel()
+        await asyncio.gather(doing, told, return_exceptions=True)
+    await asyncio.Event().wait()

@@ -1,8 +1,10 @@
 """The front desk of a process: it listens, is made known to the API server, and ends without dropping a review."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from binder.together import until
 from deploy.front_door import Door, FrontDoor
 from deploy.roles import Place
 from deploy.standing_rules import install_policies, keep_settings
@@ -25,6 +27,7 @@ class FrontDesk:
         self._host, self._port, self._linger_s = host, port, linger_s
         self._front = FrontDoor(place.kube, place.namespace, door)
         self._server: Server | None = None
+        self._closing = asyncio.Event()
         self.webhooks = place.webhooks(metrics)
 
     @property
@@ -56,14 +59,18 @@ class FrontDesk:
             await self.close()
 
     async def keep_known(self) -> None:
-        """Look after the certificates, and after what the API server knows of us; for ever."""
-        await self._front.keep()
+        """Look after the certificates, and what the API server knows of us, until the desk closes; never ends.
+
+        Who drains may be the last of us, and must not write again what a removal took away.
+        """
+        await until(self._closing, self._front.keep)
 
     async def keep_settings(self) -> None:
-        """Look after the settings that policies need; for ever."""
-        await keep_settings(self._place.kube, self._place.namespace)
+        """Look after the settings that policies need, until the desk closes; never ends."""
+        await until(self._closing, lambda: keep_settings(self._place.kube, self._place.namespace))
 
     async def close(self) -> None:
         """Take no more reviews, and answer those that were taken. Closed twice is closed."""
+        self._closing.set()
         if self._server is not None:
             await self._server.stop()
