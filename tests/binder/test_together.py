@@ -36,5 +36,8 @@ async def test_a_part_that_fails_is_heard() -> None:
     async def fails() -> None:
         raise LookupError("gone")
 
+    async def rests() -> None:
+        await asyncio.Event().wait()
+
     with pytest.raises(LookupError, match="gone"):
-        await together(lambda: until(asyncio.Event(), fails), lambda: asyncio.sleep(600.0))
+        await together(lambda: until(asyncio.Event(), fails), rests)
