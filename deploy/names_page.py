@@ -45,6 +45,11 @@ def groups() -> tuple[Group, ...]:
     return tuple(found)
 
 
+def published() -> tuple[Group, ...]:
+    """Return all groups of the page: ours, and what stands in the API server's admission under our names."""
+    return (*groups(), _at_the_api_server())
+
+
 def _at_the_api_server() -> Group:
     """What stands in the API server's admission under our names: backups and other policies leave it out by them."""
     told = {
@@ -77,7 +82,7 @@ def names_json() -> str:
     document: dict[str, Any] = {
         "version": PAGE_VERSION,
         "domain": names.DOMAIN,
-        "groups": [msgspec.to_builtins(group) for group in (*groups(), _at_the_api_server())],
+        "groups": [msgspec.to_builtins(group) for group in published()],
         "kinds": [msgspec.to_builtins(resource) for resource in _resources()],
         "streams": [msgspec.to_builtins(stream) for stream in streams.STREAMS],
         "subjects": _subjects(),
@@ -102,7 +107,7 @@ def names_page() -> str:
         "Every name that gpubinder shares with charts, policies and other programs, drawn from `schemas/`.\n",
         "[`names.json`](names.json) holds the same for machines.\n",
     ]
-    for group in (*groups(), _at_the_api_server()):
+    for group in published():
         rows = [(_code(name), _code(value)) for name, value in group.names.items()]
         parts += [f"## {group.title.removesuffix('.')}\n", _table(("name", "value"), rows)]
     kind_rows = [

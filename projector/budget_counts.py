@@ -29,8 +29,6 @@ from schemas.objects import BudgetView
 from schemas.quantity import AMOUNT_MAX
 from schemas.writes import SeenBudget
 
-"""How long budgets are left alone after their writes."""
-
 SECONDS_ABOVE = 30.0
 """How long a budget is left alone after a write where only the use of tenants above changed."""
 

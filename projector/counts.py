@@ -24,8 +24,6 @@ from schemas.kinds import GPU_CLASS
 from schemas.objects import ClassView, NodeView
 from schemas.writes import SeenClass
 
-"""How long one class is left alone after a write."""
-
 log = structlog.get_logger()
 
 

@@ -25,8 +25,6 @@ from schemas.objects import BudgetView, Stamp, TenantView
 from schemas.stamping import read_stamp, stamp_text
 from schemas.writes import NewBudget, NewMetadata, SeenBudget
 
-"""How long mirrors are left alone after their writes."""
-
 _encode = msgspec.json.Encoder().encode
 
 log = structlog.get_logger()

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deploy.watching.panel import Panel, Shape
+from deploy.watching.panel import GOOD, Panel, Shape
 from deploy.watching.panels_now import NOW
 from deploy.watching.panels_since import SINCE
 
@@ -62,7 +62,7 @@ def _body(panel: Panel) -> dict[str, Any]:
 
 def _defaults(panel: Panel) -> dict[str, Any]:
     """Return how values look. Thresholds are always said: Grafana's own make every number above 80 red."""
-    colours = panel.colours or {"green": 0}
+    colours = panel.colours or {GOOD: 0}
     steps = [
         {"color": colour, "value": None if number == 0 else value}
         for number, (colour, value) in enumerate(colours.items())

@@ -7,7 +7,6 @@ leaves things as they were.
 import asyncio
 import json
 import ssl
-from functools import partial
 
 import pytest
 from cryptography import x509
@@ -81,9 +80,12 @@ async def leaders_die_after_a_pin(release: Release, one: Tenant) -> None:
     [launcher] = await one.launchers(second)
     assert gates(launcher)
     [claim] = await one.claims(first)
-    recorded = partial(_records, one, claim["metadata"]["uid"])
-    await eventually(recorded, f"the claim of {first} has a usage record", SECONDS)
-    assert await recorded() == 1
+
+    async def records() -> int:
+        return (await recorded(one)).count(claim["metadata"]["uid"])
+
+    await eventually(records, f"the claim of {first} has a usage record", SECONDS)
+    assert await records() == 1
     release.pods.held.clear()
     for role in WORKERS:
         await release.ready(role)
@@ -91,11 +93,10 @@ async def leaders_die_after_a_pin(release: Release, one: Tenant) -> None:
     await gone(one, "a", "b")
 
 
-async def _records(one: Tenant, uid: str) -> int:
-    """Count the usage records that an object owns."""
+async def recorded(one: Tenant) -> list[str]:
+    """Return the uids of what has usage records, once for each record."""
     records = (await one.api.get(WORKLOAD.path(TENANT)))["items"]
-    owners = [owner["uid"] for record in records for owner in record["metadata"].get("ownerReferences") or ()]
-    return owners.count(uid)
+    return [owner["uid"] for record in records for owner in record["metadata"].get("ownerReferences") or ()]
 
 
 async def no_webhook_answers(release: Release, one: Tenant) -> None:

@@ -19,7 +19,7 @@ from deploy.role_names import Role
 from deploy.world.clock import WallClock
 from deploy.world.kubevirt import KubeVirt
 from schemas.admission import CONFIGURATION, CONFIGURATION_NAME
-from schemas.kinds import GPU_CLAIM, GPU_CLASS, VMI, WORKLOAD
+from schemas.kinds import GPU_CLAIM, GPU_CLASS, VMI
 from schemas.kinds import NAMESPACE as NAMESPACES
 from schemas.names import CLAIM_FINALIZER
 from schemas.streams import STREAMS
@@ -231,7 +231,7 @@ async def test_gpus_off_serves_deletions_and_rolled_back_vms_start(site: Site) -
     assert await one.api.find(CONFIGURATION.path(name=CONFIGURATION_NAME)) is None
     assert len(release.pods.of("nats")) == 3
     kept = await one.api.get(GPU_CLAIM.path(TENANT, "kept"))
-    assert kept["metadata"]["uid"] in await _recorded(one)
+    assert kept["metadata"]["uid"] in await hurts.recorded(one)
     gone = (GPU_CLAIM.path(TENANT, "kept"), NAMESPACES.path(name=other.tenant), GPU_CLASS.path(name="spare"))
     for path in gone:
         await one.api.delete(path)
@@ -242,12 +242,6 @@ async def test_gpus_off_serves_deletions_and_rolled_back_vms_start(site: Site) -
 
     await one.start("vm")
     assert await one.running("vm", SECONDS) == "n1"
-
-
-async def _recorded(one: Tenant) -> set[str]:
-    """Return the uids of what has a usage record."""
-    records = (await one.api.get(WORKLOAD.path(TENANT)))["items"]
-    return {owner["uid"] for record in records for owner in record["metadata"].get("ownerReferences") or ()}
 
 
 async def test_removed_nothing_is_left(site: Site) -> None:
